@@ -1,0 +1,49 @@
+# Every target sets itself up from a fresh clone; Python 3.11+ and make are all it takes.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+
+# One BLAS thread: two make the small eigenproblems of this field some 30 times slower.
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+# Compiled code is cached by the engine's sources: numba itself looks only at the file of the function
+# that Python calls, and would go on with old code after an edit elsewhere.
+export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba/$(shell cat src/metrack/engine/*.py | cksum | cut -d' ' -f1)
+
+.PHONY: demo test bench lint docs clean
+
+demo: .venv/installed
+	$(BIN)/metrack demo --out demo
+
+test: lint
+	$(BIN)/pytest -n 2
+	$(BIN)/pytest --doctest-modules src
+
+bench: .venv/installed
+	$(BIN)/python benchmarks/run.py
+
+lint: .venv/installed
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: .venv/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# Back to a fresh clone.
+clean:
+	rm -rf .venv demo site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/installed: pyproject.toml constraints.txt
+	@echo "Setting up .venv (a few minutes the first time) ..."
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed; choose it with make PYTHON=...")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PIP_INSTALL) -e '.[all,dev]'
+	@touch $@
+
+.venv/installed-docs: .venv/installed
+	@echo "Adding the documentation tools to .venv ..."
+	@$(PIP_INSTALL) -e '.[docs]'
+	@touch $@

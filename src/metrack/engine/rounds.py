@@ -1,0 +1,291 @@
+"""The one compiled loop that a stream of pairs goes through.
+
+A round is: births -> probabilities -> distances -> prediction -> losses -> weights -> steps.
+Nothing predicts with a pair that it has learned from.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from metrack.engine import combiners
+from metrack.engine.cover import active_levels, levels_born
+from metrack.engine.divergences import LARGEST, gain
+from metrack.engine.kernels import Floats, Ints, copy, dot, fill, inner, kernel
+from metrack.engine.losses import LOGISTIC, loss, shortfall, slope
+from metrack.engine.spectral import (
+    Difference,
+    Learners,
+    Scratch,
+    copy_learner,
+    move,
+    project,
+)
+from metrack.engine.steps import signed_step
+
+CONSTANT, INVSQRT = range(2)
+SCHEDULES = {"constant": CONSTANT, "invsqrt": INVSQRT}
+
+AVERAGE, SAMPLE, BEST = range(3)
+OUTPUTS = {"average": AVERAGE, "sample": SAMPLE, "best": BEST}
+
+CAPPED, SQUASHED, LINEAR = range(3)
+
+
+SMALLEST = 1e-200  # a |u|^2 below this has lost its digits
+
+# A change is noticed when the latest losses, of at most 1 each, exceed the mean of the last USUAL
+# by more than TOLERATED each and ALARM together.
+USUAL = 500
+TOLERATED = 0.05
+ALARM = 7.0
+
+
+class Rule(NamedTuple):
+    """What all learners of a bank have in common, and how they are combined."""
+
+    loss: int
+    divergence: int
+    step: int
+    schedule: int
+    rho: float
+    capacity: int  # of a learner's rank
+    scaled: bool  # u is measured in units of its root mean square
+    first_interval: int  # of the dyadic cover; 0: all learners are always on
+    combiner: int
+    output: int
+    weight_loss: int
+    cap: float
+
+
+class Trust(NamedTuple):
+    """The learners' rates and intervals, and what the combiner remembers of each."""
+
+    rate: Floats
+    length: Floats
+    memory: Floats  # (J, 4)
+    p: Floats  # probabilities in the last round
+    losses: Floats  # what the combiner was told in the last round
+
+
+class Clock(NamedTuple):
+    """What a stream has shown so far, beside the learners; every array has one entry."""
+
+    pairs: Ints
+    moved: Ints  # pairs with x != z
+    mean_square: Floats  # of |u|, over those
+    active: Ints  # learners in the last round
+    selected: Ints  # learner that predicted in the last round; for an average the most trusted
+    usual: Floats  # capped loss of late
+    excess: Floats  # how much the latest losses together exceed it
+    changed: Ints  # pair at which a change was last noticed
+
+
+class Pairs(NamedTuple):
+    """Differences u = x - z of a batch as rows of a CSR matrix.
+
+    Dense rows share one ``where`` of all features.
+    """
+
+    u: Floats
+    where: Ints
+    starts: Ints  # empty where rows are dense
+    y: Floats
+
+
+class Round(NamedTuple):
+    """Working memory of one round."""
+
+    values: Floats
+    full: Floats
+    q: Floats  # squared distance by each learner
+
+
+def make_round(n_learners: int, n_features: int) -> Round:
+    """Allocate for a pass over a batch."""
+    return Round(
+        values=np.empty(n_features),
+        full=np.zeros(n_features),
+        q=np.empty(n_learners),
+    )
+
+
+@kernel
+def observe(
+    learners: Learners,
+    trust: Trust,
+    clock: Clock,
+    rule: Rule,
+    pairs: Pairs,
+    draws: Floats,
+    first: int,
+    losses: Floats,
+    scratch: Scratch,
+    this: Round,
+) -> int:
+    """Predict, suffer and learn the pairs from ``first`` on; returns where it stopped.
+
+    It stops before the end only where the next pair needs one more learner, or a basis one more
+    column, than there is room for: the caller makes room. ``draws`` are uniform numbers, one a
+    pair, for the output that samples.
+    """
+    for t in range(first, pairs.y.size):
+        n_active = _active(rule, clock.pairs[0] + 1, learners.rank.size)
+        if n_active > learners.rank.size or _is_full(learners, rule.capacity):
+            return t
+        clock.pairs[0] += 1
+        clock.active[0] = n_active
+        _births(learners, trust, rule, clock.pairs[0])
+        combiners.probabilities(rule.combiner, trust.memory, n_active, clock.pairs[0], trust.p)
+
+        u = _difference(pairs, t, this)
+        norm2 = dot(u.values, u.values, u.where.size)
+        if rule.scaled:
+            norm2 = _rescale(u, norm2, clock)
+        y = pairs.y[t]
+        for j in range(n_active):
+            this.q[j] = project(learners, scratch, j, rule.divergence, u, norm2)
+        q, mu = _predict(learners, trust, clock, rule, this, draws[t] if draws.size else 0.0)
+        losses[t] = loss(rule.loss, shortfall(y, mu, q))
+        _notice_change(clock, rule, losses[t])
+        if learners.rank.size > 1:
+            _judge(learners, trust, rule, this, n_active, y, q, mu)
+            combiners.update(rule.combiner, trust.memory, n_active, trust.p, trust.losses)
+        for j in range(n_active):
+            q, mu, rate = this.q[j], learners.mu[j], trust.rate[j]
+            if rule.schedule == INVSQRT:
+                rate /= math.sqrt(clock.pairs[0])
+            b = signed_step(rule.step, rule.loss, rule.divergence, rate, y, q, mu, norm2)
+            learners.mu[j] = min(max(mu + gain(rule.divergence, mu, b), 1.0), LARGEST)
+            move(learners, scratch, j, rule.divergence, u, q, b, rate * rule.rho, rule.capacity)
+    return pairs.y.size
+
+
+@inner
+def _active(rule: Rule, t: int, n_learners: int) -> int:
+    if rule.first_interval == 0:
+        return n_learners
+    return active_levels(t + rule.first_interval - 1, rule.first_interval)
+
+
+@inner
+def _is_full(learners: Learners, capacity: int) -> bool:
+    columns = learners.spectrum.shape[1] - 1
+    if columns == capacity:
+        return False
+    highest = 0
+    for j in range(learners.rank.size):
+        highest = max(highest, learners.rank[j])
+    return bool(highest == columns)
+
+
+@inner
+def _births(learners: Learners, trust: Trust, rule: Rule, t: int) -> None:
+    """Start the intervals that begin now.
+
+    Each starts from the next shorter scale's iterate, the shortest from its own. Learners that are
+    always on are all born in the first round.
+    """
+    on_cover = rule.first_interval > 0
+    tau = t + rule.first_interval - 1 if on_cover else t
+    born = levels_born(tau, rule.first_interval) if on_cover else learners.rank.size * (t == 1)
+    for j in range(born - 1, -1, -1):
+        if on_cover and j > 0:
+            copy_learner(learners, j - 1, j)
+        combiners.newborn(rule.combiner, trust.memory[j], trust.length[j], tau, learners.rank.size)
+
+
+@inner
+def _difference(pairs: Pairs, t: int, this: Round) -> Difference:
+    """Row t of the batch; ``this.full`` still holds row t - 1."""
+    values, full = this.values, this.full
+    if pairs.starts.size == 0:
+        copy(full, pairs.u[t * full.size :], full.size)
+        return Difference(full, pairs.where, full)
+    if t > 0:
+        for i in range(pairs.starts[t - 1], pairs.starts[t]):
+            full[pairs.where[i]] = 0.0
+    start, stop = pairs.starts[t], pairs.starts[t + 1]
+    for i in range(start, stop):
+        values[i - start] = pairs.u[i]
+        full[pairs.where[i]] = pairs.u[i]
+    return Difference(values[: stop - start], pairs.where[start:stop], full)
+
+
+@inner
+def _rescale(u: Difference, norm2: float, clock: Clock) -> float:
+    """Measure u in units of the root mean square so far, then let the pair count.
+
+    Returns the new |u|^2.
+    """
+    before = clock.mean_square[0]
+    if norm2 < SMALLEST:  # as good as x = z
+        fill(u.values, 0.0, u.values.size)
+        fill(u.full, 0.0, u.full.size)
+        return 0.0
+    clock.moved[0] += 1
+    clock.mean_square[0] += (norm2 - before) / clock.moved[0]
+    unit = math.sqrt(before if before > 0.0 else norm2)
+    for i in range(u.values.size):
+        u.values[i] /= unit
+        u.full[u.where[i]] = u.values[i]
+    return dot(u.values, u.values, u.values.size)
+
+
+@inner
+def _predict(
+    learners: Learners, trust: Trust, clock: Clock, rule: Rule, this: Round, draw: float
+) -> tuple[float, float]:
+    """Squared distance and threshold that the ensemble puts out."""
+    n, p = clock.active[0], trust.p
+    best, q, mu = 0, 0.0, 0.0
+    for j in range(n):
+        q += p[j] * this.q[j]
+        mu += p[j] * learners.mu[j]
+        if p[j] > p[best]:
+            best = j
+    if rule.output == SAMPLE:
+        best, below = 0, p[0]
+        while below <= draw and best < n - 1:
+            best += 1
+            below += p[best]
+    clock.selected[0] = best
+    if rule.output == AVERAGE:
+        return q, mu
+    return this.q[best], learners.mu[best]
+
+
+@inner
+def _judge(
+    learners: Learners, trust: Trust, rule: Rule, this: Round, n: int, y: float, q: float, mu: float
+) -> None:
+    """What the combiner is told of each learner's prediction, in [0, 1]."""
+    asked = y * slope(rule.loss, shortfall(y, mu, q))
+    for j in range(n):
+        lacking = shortfall(y, learners.mu[j], this.q[j])
+        if rule.weight_loss == CAPPED:
+            trust.losses[j] = min(rule.cap, loss(rule.loss, lacking)) / rule.cap
+        elif rule.weight_loss == SQUASHED:
+            trust.losses[j] = slope(LOGISTIC, lacking)  # 1 / (1 + exp(m))
+        else:  # the loss linearised at the ensemble's own prediction
+            linear = asked * ((this.q[j] - q) - (learners.mu[j] - mu))
+            trust.losses[j] = 0.5 + 0.5 * min(max(linear / rule.cap, -1.0), 1.0)
+
+
+@inner
+def _notice_change(clock: Clock, rule: Rule, suffered: float) -> None:
+    """Page's test: losses that together exceed the usual ones by too much tell of a change."""
+    now = min(rule.cap, suffered) / rule.cap
+    since = clock.pairs[0] - clock.changed[0]
+    clock.usual[0] += (now - clock.usual[0]) / min(since, USUAL)
+    clock.excess[0] = max(0.0, clock.excess[0] + now - clock.usual[0] - TOLERATED)
+    if clock.excess[0] > ALARM:
+        clock.excess[0] = 0.0
+        clock.changed[0] = clock.pairs[0]
+
+
+@kernel
+def weights(trust: Trust, clock: Clock, rule: Rule, p: Floats) -> None:
+    """The active learners' normalised weights after the last round."""
+    combiners.probabilities(rule.combiner, trust.memory, p.size, clock.pairs[0] + 1, p)

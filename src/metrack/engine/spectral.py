@@ -1,0 +1,375 @@
+"""A learner's metric in factored form, and its exact rank-one update.
+
+A metric is M = a (I - VV') + V diag(s) V' with orthonormal V. V = F Q, where the frame F (n x
+width) is orthonormal and the small Q (width x rank) takes all rotations; when the frame is full it
+is collapsed to F Q. Where the capacity is not small against n there is no frame: F is the identity,
+and Q is V itself. F is stored feature-major, so that a sparse u reads only the rows of its
+non-zeros; Q component-major, so that short bases use whole vector instructions.
+
+A pair's way through a learner is `project` (coordinates of u, squared distance), then `move` (the
+step). A round without loss touches the spectrum alone.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from metrack.engine.divergences import BURG, FROBENIUS, eigenvalue, shrink
+from metrack.engine.kernels import (
+    Floats,
+    Ints,
+    add_scaled,
+    combine,
+    copy,
+    dot,
+    fill,
+    inner,
+    routine,
+)
+from metrack.engine.secular import SecularScratch, make_secular_scratch, rank_one_eigh
+
+# A direction whose part outside the basis is smaller than this share of it counts as lying in the
+# basis.
+IN_SPAN = 1e-14
+# Rotations multiply the basis's rounding errors; after so many its columns are made orthonormal
+# again.
+POLISH_EVERY = 256
+
+
+class Learners(NamedTuple):
+    """The state of J learners. Every array has one entry (row, block) a learner."""
+
+    frame: Floats  # F: (J, n, widest), or (J, 0, 0) where there is no frame
+    width: Ints  # columns of the frame in use
+    basis: Floats  # Q': (J, capacity + 1, widest or n), one row to spare for the step
+    spectrum: Floats  # (J, capacity + 1), stored values, descending
+    rank: Ints  # rows of the basis in use
+    outside: Floats  # a: the stored value of every direction outside the basis
+    mu: Floats
+    dropped: Floats  # eigenvalue mass that the capacity has cost so far
+    age: Ints  # rotations since the basis was last polished
+
+
+class Difference(NamedTuple):
+    """u = x - z of the pair at hand."""
+
+    values: Floats  # at the features ``where``
+    where: Ints
+    full: Floats  # as a dense vector
+
+
+class Scratch(NamedTuple):
+    """Where `project` leaves its results for `move`, and what a step needs in passing."""
+
+    coordinates: Floats  # (J, columns of Q'): u in the frame
+    weights: Floats  # (J, capacity + 1): w = V'u
+    outside: Floats  # part of u outside the basis, and before that outside the frame
+    poles: Floats
+    z: Floats
+    order: Ints  # row of Q' behind each pole
+    values: Floats
+    vectors: Floats  # eigenvectors of the small problem, as rows
+    rotated: Floats  # the new Q'
+    correction: Floats
+    tall: Floats  # (2, capacity + 1, n) where there is a frame to collapse
+    secular: SecularScratch
+
+
+def make_scratch(learners: Learners, n_features: int) -> Scratch:
+    """Working memory for a pass over a batch."""
+    n_learners, k, columns = learners.basis.shape
+    return Scratch(
+        coordinates=np.empty((n_learners, columns)),
+        weights=np.empty((n_learners, k)),
+        outside=np.empty(n_features),
+        poles=np.empty(k),
+        z=np.empty(k),
+        order=np.empty(k, np.int64),
+        values=np.empty(k),
+        vectors=np.empty((k, k)),
+        rotated=np.empty((k, columns)),
+        correction=np.empty(columns),
+        tall=np.empty((2, k, learners.frame.shape[1])),
+        secular=make_secular_scratch(k),
+    )
+
+
+@inner
+def project(
+    learners: Learners, scratch: Scratch, j: int, divergence: int, u: Difference, norm2: float
+) -> float:
+    """Squared distance q = u'Mu of learner j."""
+    rank, basis, w = learners.rank[j], learners.basis[j], scratch.weights[j]
+    if learners.frame.shape[1] > 0:
+        width, coordinates = learners.width[j], scratch.coordinates[j]
+        fill(coordinates, 0.0, width)
+        for i in range(u.where.size):
+            add_scaled(coordinates, u.values[i], learners.frame[j, u.where[i]], width)
+        for p in range(rank):
+            w[p] = dot(basis[p], coordinates, width)
+    elif u.where.size == u.full.size:
+        for p in range(rank):
+            w[p] = dot(basis[p], u.full, u.full.size)
+    else:
+        for p in range(rank):
+            w[p] = _gathered_dot(basis[p], u)
+    q = inside = 0.0
+    for p in range(rank):
+        square = w[p] * w[p]
+        inside += square
+        q += eigenvalue(divergence, learners.spectrum[j, p]) * square
+    if rank == u.full.size or (divergence == FROBENIUS and learners.outside[j] == 0.0):
+        return q
+    return q + eigenvalue(divergence, learners.outside[j]) * max(norm2 - inside, 0.0)
+
+
+@inner
+def _gathered_dot(row: Floats, u: Difference) -> float:
+    total = 0.0
+    for i in range(u.where.size):
+        total += row[u.where[i]] * u.values[i]
+    return total
+
+
+@inner
+def _shrink_spectrum(learners: Learners, j: int, divergence: int, amount: float) -> None:
+    """A round without loss: the regulariser alone."""
+    if amount == 0.0:
+        return
+    spectrum, rank = learners.spectrum[j], learners.rank[j]
+    for p in range(rank):
+        spectrum[p] = shrink(divergence, spectrum[p], amount)
+    learners.outside[j] = shrink(divergence, learners.outside[j], amount)
+    learners.rank[j] = _without_zeros(spectrum, rank, learners.outside[j], divergence)
+
+
+@inner
+def _without_zeros(spectrum: Floats, rank: int, outside: float, divergence: int) -> int:
+    """Rank without the zeros, which need no direction where all outside has eigenvalue 0 too."""
+    if divergence == FROBENIUS and outside == 0.0:
+        while rank > 0 and spectrum[rank - 1] <= 0.0:
+            rank -= 1
+    return rank
+
+
+@routine
+def move(
+    learners: Learners,
+    scratch: Scratch,
+    j: int,
+    divergence: int,
+    u: Difference,
+    q: float,
+    b: float,
+    amount: float,
+    capacity: int,
+) -> None:
+    """The step: M moves by -b uu' in the divergence's dual, then shrinks by ``amount``.
+
+    `project` came before.
+    """
+    if b == 0.0 or u.where.size == 0:
+        _shrink_spectrum(learners, j, divergence, amount)
+        return
+    columns = _widen_frame(learners, scratch, j, u)
+    outside_length = _new_direction(learners, scratch, j, u, columns)
+    k = _small_problem(learners, scratch, j, divergence, outside_length)
+    c = -b / (1.0 + b * q) if divergence == BURG else -b
+    values = scratch.values
+    rank_one_eigh(scratch.poles, scratch.z, c, k, values, scratch.vectors, scratch.secular)
+
+    spectrum = learners.spectrum[j]
+    outside = shrink(divergence, learners.outside[j], amount)
+    learners.outside[j] = outside
+    for p in range(k):
+        spectrum[p] = shrink(divergence, values[p], amount)
+    rank = _without_zeros(spectrum, k, outside, divergence)
+    if rank > capacity:
+        rank -= 1
+        _drop_one(learners, scratch, j, divergence, rank, k)
+    learners.rank[j] = rank
+    _rotate(learners.basis[j], scratch, columns, k, rank)
+
+    learners.age[j] += 1
+    if learners.age[j] >= POLISH_EVERY and learners.frame.shape[1] == 0:
+        learners.age[j] = 0
+        _polish(learners.basis[j], rank, columns, scratch.rotated)
+
+
+@routine
+def _widen_frame(learners: Learners, scratch: Scratch, j: int, u: Difference) -> int:
+    """Make u a combination of the frame's columns, adding one where it is not.
+
+    Returns how many there are.
+    """
+    if learners.frame.shape[1] == 0:
+        return u.full.size
+    worn = learners.age[j] >= POLISH_EVERY
+    if worn or learners.width[j] == learners.frame.shape[2]:
+        _collapse(learners, scratch, j, worn)
+    frame, width = learners.frame[j], learners.width[j]
+    residual, coordinates = scratch.outside, scratch.coordinates[j]
+    copy(residual, u.full, residual.size)
+    length = math.sqrt(dot(residual, residual, residual.size))
+    left = _reject_from_frame(frame, width, residual, coordinates)
+    if left < 0.7 * length:  # "twice is enough"
+        correction = scratch.correction
+        fill(correction, 0.0, width)
+        for i in range(residual.size):
+            add_scaled(correction, residual[i], frame[i], width)
+        left = _reject_from_frame(frame, width, residual, correction)
+        add_scaled(coordinates, 1.0, correction, width)
+    if left > IN_SPAN * length:
+        for i in range(residual.size):
+            frame[i, width] = residual[i] / left
+        for p in range(learners.rank[j]):
+            learners.basis[j, p, width] = 0.0
+        coordinates[width] = left
+        width += 1
+        learners.width[j] = width
+    return int(width)
+
+
+@inner
+def _reject_from_frame(frame: Floats, width: int, vector: Floats, coordinates: Floats) -> float:
+    """Take F times the coordinates from a vector; returns the length of what is left."""
+    for i in range(vector.size):
+        vector[i] -= dot(frame[i], coordinates, width)
+    return math.sqrt(dot(vector, vector, vector.size))
+
+
+@inner
+def _new_direction(
+    learners: Learners, scratch: Scratch, j: int, u: Difference, columns: int
+) -> float:
+    """Put the unit vector of u's part outside the basis in the spare row.
+
+    Returns that part's length.
+    """
+    rank, basis, w = learners.rank[j], learners.basis[j], scratch.weights[j]
+    if rank == columns:
+        return 0.0
+    start = u.full if learners.frame.shape[1] == 0 else scratch.coordinates[j]
+    residual = basis[rank]
+    copy(residual, start, columns)
+    length = math.sqrt(dot(residual, residual, columns))
+    for p in range(rank):
+        add_scaled(residual, -w[p], basis[p], columns)
+    left = math.sqrt(dot(residual, residual, columns))
+    if left < 0.7 * length:  # "twice is enough"
+        for p in range(rank):
+            correction = dot(basis[p], residual, columns)
+            add_scaled(residual, -correction, basis[p], columns)
+            w[p] += correction
+        left = math.sqrt(dot(residual, residual, columns))
+    if left <= IN_SPAN * length:
+        return 0.0
+    for i in range(columns):
+        residual[i] /= left
+    return left
+
+
+@inner
+def _small_problem(
+    learners: Learners, scratch: Scratch, j: int, divergence: int, outside_length: float
+) -> int:
+    """Poles (descending) and vector of the small eigenproblem; returns its size."""
+    rank, spectrum, w = learners.rank[j], learners.spectrum[j], scratch.weights[j]
+    outside = learners.outside[j]
+    k = 0
+    placed = outside_length == 0.0
+    for p in range(rank + 1):
+        if not placed and (p == rank or spectrum[p] < outside):
+            scratch.poles[k], scratch.z[k], scratch.order[k] = outside, outside_length, rank
+            placed = True
+            k += 1
+        if p < rank:
+            scratch.poles[k], scratch.z[k], scratch.order[k] = spectrum[p], w[p], p
+            k += 1
+    if divergence == BURG:
+        for i in range(k):
+            scratch.z[i] *= scratch.poles[i]
+    return k
+
+
+@routine
+def _drop_one(
+    learners: Learners, scratch: Scratch, j: int, divergence: int, rank: int, k: int
+) -> None:
+    """Merge the eigenvalue nearest to the outside, of rank + 1, into it and account for that."""
+    spectrum = learners.spectrum[j]
+    outside = eigenvalue(divergence, learners.outside[j])
+    nearest, cost = 0, math.inf
+    for p in range(rank + 1):
+        difference = abs(eigenvalue(divergence, spectrum[p]) - outside)
+        if difference <= cost:
+            nearest, cost = p, difference
+    learners.dropped[j] += cost
+    for p in range(nearest, rank):
+        spectrum[p] = spectrum[p + 1]
+        copy(scratch.vectors[p], scratch.vectors[p + 1], k)
+
+
+@inner
+def _rotate(basis: Floats, scratch: Scratch, columns: int, k: int, rank: int) -> None:
+    """The new basis: the small problem's eigenvectors that are kept, in terms of the old."""
+    rotated, order = scratch.rotated, scratch.order
+    for r in range(rank):
+        combine(rotated[r], scratch.vectors[r], basis, order, k, columns)
+    for r in range(rank):
+        copy(basis[r], rotated[r], columns)
+
+
+@routine
+def _collapse(learners: Learners, scratch: Scratch, j: int, worn: bool) -> None:
+    """F <- FQ, Q <- I: the frame keeps only the basis, and has room again."""
+    rank, frame, basis = learners.rank[j], learners.frame[j], learners.basis[j]
+    width = learners.width[j]
+    product = scratch.tall[0]
+    for i in range(frame.shape[0]):
+        for p in range(rank):
+            product[p, i] = dot(basis[p], frame[i], width)
+    if worn:
+        learners.age[j] = 0
+        _polish(product, rank, frame.shape[0], scratch.tall[1])
+    for i in range(frame.shape[0]):
+        for p in range(rank):
+            frame[i, p] = product[p, i]
+    for p in range(rank):
+        fill(basis[p], 0.0, width)
+        basis[p, p] = 1.0
+    copy(scratch.coordinates[j], scratch.weights[j], rank)
+    learners.width[j] = rank
+
+
+@routine
+def _polish(basis: Floats, rank: int, columns: int, old: Floats) -> None:
+    """One step of Newton and Schulz, (3I - VV') V / 2 on rows.
+
+    Squares the distance from orthonormality.
+    """
+    for p in range(rank):
+        copy(old[p], basis[p], columns)
+    for p in range(rank):
+        for r in range(rank):
+            defect = (1.0 if p == r else 0.0) - dot(old[p], old[r], columns)
+            add_scaled(basis[p], 0.5 * defect, old[r], columns)
+
+
+@routine
+def copy_learner(learners: Learners, source: int, target: int) -> None:
+    """Make one learner the equal of another."""
+    rank, width = learners.rank[source], learners.width[source]
+    for i in range(learners.frame.shape[1]):
+        copy(learners.frame[target, i], learners.frame[source, i], width)
+    columns = width if learners.frame.shape[1] > 0 else learners.basis.shape[2]
+    for p in range(rank):
+        copy(learners.basis[target, p], learners.basis[source, p], columns)
+    copy(learners.spectrum[target], learners.spectrum[source], rank)
+    learners.width[target] = width
+    learners.rank[target] = rank
+    learners.outside[target] = learners.outside[source]
+    learners.mu[target] = learners.mu[source]
+    learners.dropped[target] = learners.dropped[source]
+    learners.age[target] = learners.age[source]

@@ -1,0 +1,1 @@
+"""What users import: one estimator a file, on a common base."""

@@ -1,0 +1,153 @@
+"""COMID: one learner, one composite mirror-descent step a pair."""
+
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from metrack.engine import rounds
+from metrack.engine.bank import Bank
+from metrack.engine.divergences import DIVERGENCES, FROBENIUS
+from metrack.engine.losses import LOSSES
+from metrack.engine.steps import STEPS
+from metrack.estimators.online import OnlineLearner
+from metrack.estimators.settings import choice, positive, whole
+
+
+class COMID(OnlineLearner):
+    """Metric learning by composite objective mirror descent, exact and online.
+
+    Each pair moves the metric M and the threshold mu by one step of
+
+        argmin over M >= 0, mu >= 1 of  B(M, M_t) + e <grad loss, M> + e rho |M|_*
+
+    in closed form (Kunapuli and Shavlik, 2012; Duchi et al., 2010).
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge", "logistic", "exponential", "least_squares"}
+        Loss on the margin y (mu - d^2).
+    divergence : {"frobenius", "von_neumann", "burg"}
+        Geometry of the step.
+    regularizer : {"nuclear", None}
+        The nuclear norm asks for a metric of low rank.
+    rho : float
+        Strength of the regulariser.
+    learning_rate : float
+        Step size e.
+    schedule : {"constant", "invsqrt"}
+        Keep the step size, or divide it by sqrt(t).
+    step : {"implicit", "explicit"}
+        Slope of the loss after the step (never moves further than the pair asks) or before it.
+    n_components : int, optional
+        Most directions a metric may have beside its start; ``truncated_mass_`` tells what that
+        cost. None: exact.
+    init : {"auto", "zero", "identity"}
+        Start at M = 0 or I; "auto" is zero where the divergence can leave it (Frobenius), else
+        identity.
+    scale : {"auto", None}
+        "auto" measures differences in units of their root mean square so far, so that results do
+        not depend on the data's units.
+    preprocessor : array, CSR matrix or callable, optional
+        Points that pairs of row numbers refer to.
+    random_state : int, RandomState or None
+        Not used here: the step is deterministic.
+
+    Attributes
+    ----------
+    components_ : array (rank_, n_features)
+        L with M = L'L.
+    mu_, threshold_ : float
+        Threshold on the squared distance, and on the distance.
+    rank_ : int
+    truncated_mass_ : float
+        Eigenvalue mass that ``n_components`` has cut off so far.
+    n_pairs_seen_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from metrack import COMID
+    >>> rng = np.random.default_rng(0)
+    >>> pairs = rng.normal(size=(1000, 2, 5))
+    >>> y = np.where(np.abs(pairs[:, 0, 0] - pairs[:, 1, 0]) < 1, 1, -1)
+    >>> learner = COMID().fit(pairs[:900], y[:900])
+    >>> learner.score(pairs[900:], y[900:]) > 0.95
+    True
+    >>> int(np.argmax(np.abs(learner.components_[0])))  # the feature that matters
+    0
+    """
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        divergence: str = "frobenius",
+        regularizer: str | None = "nuclear",
+        rho: float = 0.003,
+        learning_rate: float = 0.8,
+        schedule: str = "constant",
+        step: str = "implicit",
+        n_components: int | None = None,
+        init: str = "auto",
+        scale: str | None = "auto",
+        preprocessor: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.divergence = divergence
+        self.regularizer = regularizer
+        self.rho = rho
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.step = step
+        self.n_components = n_components
+        self.init = init
+        self.scale = scale
+        self.preprocessor = preprocessor
+        self.random_state = random_state
+
+    @property
+    def truncated_mass_(self) -> float:
+        """Eigenvalue mass that the capacity has cut off so far, in the units of M."""
+        check_is_fitted(self)
+        return float(self.bank_.learners.dropped[0]) / self.bank_.unit
+
+    def _make_bank(self, n_features: int) -> Bank:
+        schedule = choice("schedule", self.schedule, rounds.SCHEDULES)
+        rule = comid_rule(self, n_features)._replace(schedule=schedule)
+        rate = positive("learning_rate", self.learning_rate)
+        return Bank(n_features, rule, rate, identity=starts_at_identity(self, rule.divergence))
+
+
+def comid_rule(settings: Any, n_features: int) -> rounds.Rule:
+    """The engine's rule for a single learner, from an estimator's settings."""
+    choice("regularizer", settings.regularizer, {"nuclear": 0, None: 0})
+    choice("scale", settings.scale, {"auto": 0, None: 0})
+    rho = positive("rho", settings.rho, or_zero=True)
+    capacity = n_features
+    if settings.n_components is not None:
+        capacity = min(whole("n_components", settings.n_components), n_features)
+    return rounds.Rule(
+        loss=choice("loss", settings.loss, LOSSES),
+        divergence=choice("divergence", settings.divergence, DIVERGENCES),
+        step=choice("step", settings.step, STEPS),
+        schedule=rounds.CONSTANT,
+        rho=rho if settings.regularizer else 0.0,
+        capacity=capacity,
+        scaled=settings.scale == "auto",
+        first_interval=0,
+        combiner=0,
+        output=rounds.AVERAGE,
+        weight_loss=rounds.CAPPED,
+        cap=2.0,
+    )
+
+
+def starts_at_identity(settings: Any, divergence: int) -> bool:
+    """Whether M starts at I; refuses a start that the divergence cannot leave."""
+    choice("init", settings.init, {"auto": 0, "zero": 0, "identity": 0})
+    if settings.init == "zero" and divergence != FROBENIUS:
+        raise ValueError(
+            f"init='zero' with divergence={settings.divergence!r}: it could never leave 0; "
+            "use init='identity' or 'auto'"
+        )
+    return settings.init == "identity" or divergence != FROBENIUS

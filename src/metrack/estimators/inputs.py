@@ -1,0 +1,270 @@
+"""Pairs and labels as users give them, checked once at the door.
+
+Every error names the offending row and says what to do. Nothing here changes a learner.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from metrack.engine.kernels import Floats, Ints
+from metrack.engine.rounds import Pairs
+from metrack.estimators.settings import is_number
+
+CHUNK = 4096  # pairs whose differences are held at a time
+LARGEST = 1e40  # of a feature: what the engine squares stays finite
+
+Points = Floats | sp.csr_array
+Preprocessor = Any  # None, an array or CSR matrix of points, or a callable from indices to points
+
+
+def check_points(points: Any, name: str = "X", n_features: int | None = None) -> Points:
+    """Rows of finite numbers, dense or CSR."""
+    if sp.issparse(points):
+        given: Any = points
+        if given.ndim != 2:
+            raise ValueError(f"{name} must be 2-D, one point a row; got {given.ndim} dimensions")
+        _check_kind(given.dtype, name)
+        matrix = sp.csr_array(given, dtype=np.float64)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # the next line works in place, and the arrays are the caller's
+            matrix.sum_duplicates()
+        _check_finite(matrix.data, lambda i: f"{name} row {_row_of(matrix, i)}")
+        found: Points = matrix
+    else:
+        found = _numbers(points, name)
+        if found.ndim == 1:
+            raise ValueError(
+                f"{name} must be 2-D, one point a row; got a 1-D array. Reshape your data using "
+                "array.reshape(1, -1) if it is a single point."
+            )
+        if found.ndim != 2:
+            raise ValueError(f"{name} must be 2-D, one point a row; got {found.ndim} dimensions")
+        _check_finite(found, lambda i: f"{name} row {i // found.shape[1]}")
+    if found.shape[0] == 0:
+        raise ValueError(f"{name} has 0 rows; pass at least one point")
+    _check_width(found.shape[1], name, n_features)
+    return found
+
+
+def check_preprocessor(preprocessor: Preprocessor) -> Preprocessor:
+    """The points that index pairs refer to, or the callable that gives them."""
+    if preprocessor is None or callable(preprocessor):
+        return preprocessor
+    return check_points(preprocessor, "preprocessor")
+
+
+def points_of(X: Any, preprocessor: Preprocessor, n_features: int) -> Points:
+    """Points given as such, or as row numbers."""
+    if preprocessor is not None and not sp.issparse(X):
+        array = _numbers(X, "X", keep_integers=True)
+        if array.ndim == 1:
+            points, rows = _look_up(array, preprocessor, "X")
+            _check_width(points.shape[1], "X", n_features)
+            taken: Points = points[rows]
+            return taken
+    return check_points(X, "X", n_features)
+
+
+class PairBatch:
+    """A checked batch of pairs: two arrays of points, or indices into one.
+
+    Parameters
+    ----------
+    pairs : array (n_pairs, 2, n_features), or integers (n_pairs, 2) with a preprocessor
+    preprocessor : None, points, or callable
+        As `check_preprocessor` returns it.
+    n_features : int or None
+        What the learner has seen before.
+    """
+
+    def __init__(self, pairs: Any, preprocessor: Preprocessor, n_features: int | None) -> None:
+        array = _numbers(pairs, "pairs", keep_integers=True)
+        if array.ndim == 2 and array.shape[1:] == (2,) and preprocessor is not None:
+            self.rows: Ints | None
+            self.points, self.rows = _look_up(array, preprocessor, "pairs")
+            width = self.points.shape[1]
+        else:
+            _check_pairs_shape(array)
+            self.rows = None
+            self.points = np.ascontiguousarray(array, dtype=np.float64)
+            width = self.points.shape[2]
+            _check_finite(self.points, lambda i: f"pairs[{i // (2 * width)}, {i // width % 2}]")
+        _check_width(width, "pairs", n_features)
+        self.n_features = width
+
+    def __len__(self) -> int:
+        return len(self.points if self.rows is None else self.rows)
+
+    def differences(self, start: int, stop: int) -> Points:
+        """Rows x - z of a range of pairs."""
+        if self.rows is None:
+            u: Points = self.points[start:stop, 0] - self.points[start:stop, 1]
+        else:
+            rows = self.rows[start:stop]
+            u = self.points[rows[:, 0]] - self.points[rows[:, 1]]
+        return u
+
+    def chunks(self, y: Floats) -> Iterator[Pairs]:
+        """The batch in pieces that the engine takes."""
+        for start in range(0, len(self), CHUNK):
+            stop = min(start + CHUNK, len(self))
+            u = self.differences(start, stop)
+            if sp.issparse(u):
+                where, starts = u.indices.astype(np.int64), u.indptr.astype(np.int64)
+                yield Pairs(u.data, where, starts, y[start:stop])
+            else:
+                where = np.arange(self.n_features)
+                yield Pairs(u.ravel(), where, np.empty(0, np.int64), y[start:stop])
+
+
+def check_labels(y: Any, n_pairs: int) -> Floats:
+    """Labels +1 (alike) and -1 (not alike), one a pair."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None: give a label a pair")
+    try:
+        labels = _array(y)
+    except (TypeError, ValueError):
+        raise ValueError("y must have one label a pair, +1 (alike) or -1 (not alike)") from None
+    if labels.shape != (n_pairs,):
+        raise ValueError(
+            f"y must have one label a pair: {n_pairs} pairs, but y has shape {labels.shape}"
+        )
+    if labels.dtype.kind in "iuf":
+        wrong = np.flatnonzero(np.abs(labels) != 1)
+    else:
+        wrong = np.flatnonzero(
+            [not (is_number(each) and abs(each) == 1) for each in labels.tolist()]
+        )
+    if wrong.size:
+        label = labels.tolist()[wrong[0]]
+        raise ValueError(
+            f"y[{wrong[0]}] = {label!r}; labels are +1 (alike) or -1 (not alike). "
+            "Where yours are 1 and 0, pass 2 * y - 1."
+        )
+    return np.asarray(labels, dtype=np.float64)
+
+
+def _array(values: Any) -> Any:
+    """What numpy makes of it; objects count for what they hold, so that text stays text."""
+    array = np.asarray(values)
+    return np.asarray(array.tolist()) if array.dtype.kind == "O" else array
+
+
+def _numbers(values: Any, name: str, keep_integers: bool = False) -> Any:
+    """A real array; integers stay as they are only where they may be indices."""
+    if sp.issparse(values):
+        raise ValueError(
+            f"{name} is a sparse matrix; pass the sparse matrix of points as preprocessor, and "
+            "pairs as an integer array (n_pairs, 2) of its rows"
+        )
+    try:
+        array = _array(values)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} row {_odd_row(values)} does not have the shape of the others; give every "
+            "point the same number of features"
+        ) from None
+    if array.dtype.kind in "iu" and keep_integers:
+        return array
+    try:
+        _check_kind(array.dtype, name)
+        return np.asarray(array, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        if array.dtype.kind == "c":
+            raise
+        raise ValueError(
+            f"{name} row {_odd_row(values)} is not numbers ({error}); encode text first"
+        ) from None
+
+
+def _check_kind(dtype: np.dtype[Any], name: str) -> None:
+    if dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} must be real numbers")
+    if dtype.kind not in "iufbO":
+        raise ValueError(f"{name} has type {dtype}")
+
+
+def _odd_row(values: Any) -> int:
+    """The first row that is not numbers of the first row's shape."""
+    shape: tuple[int, ...] | None = None
+    for i, row in enumerate(values if np.iterable(values) else [values]):
+        try:
+            array = _array(row).astype(np.float64)
+        except (TypeError, ValueError):
+            return i
+        if shape not in (None, array.shape) or _array(row).dtype.kind not in "iufbO":
+            return i
+        shape = array.shape
+    return 0
+
+
+def _check_pairs_shape(array: Any) -> None:
+    if array.ndim == 3 and array.shape[1] == 2 and len(array) > 0:
+        return
+    if array.size == 0:
+        raise ValueError(f"pairs is empty (shape {array.shape}); pass at least one pair")
+    hint = ""
+    if array.ndim == 2:
+        hint = "; for pairs of row numbers, pass the points they refer to as preprocessor"
+    raise ValueError(f"pairs must have shape (n_pairs, 2, n_features), got {array.shape}{hint}")
+
+
+def _look_up(array: Any, preprocessor: Preprocessor, name: str) -> tuple[Any, Ints]:
+    """Points, and for each index its row among them."""
+    if len(array) == 0:
+        raise ValueError(f"{name} is empty; pass at least one index")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name} of indices must be integers; cast them with .astype(int)")
+    if callable(preprocessor):
+        unique, inverse = np.unique(array, return_inverse=True)
+        try:
+            points = check_points(preprocessor(unique), "preprocessor(indices)")
+        except LookupError as error:
+            raise ValueError(
+                f"{name} has an index that the preprocessor refuses: {error}"
+            ) from error
+        if points.shape[0] != len(unique):
+            raise ValueError(
+                f"preprocessor(indices) gave {points.shape[0]} points for {len(unique)} indices; "
+                "it must return one a row"
+            )
+        return points, inverse.reshape(array.shape)
+    n_points = preprocessor.shape[0]
+    wrong = np.argwhere((array < 0) | (array >= n_points))
+    if wrong.size:
+        where = tuple(wrong[0].tolist())
+        raise ValueError(
+            f"{name}[{', '.join(map(str, where))}] = {array[where]} is out of range: the "
+            f"preprocessor has {n_points} points, numbered 0 to {n_points - 1}"
+        )
+    rows: Ints = array.astype(np.int64)
+    return preprocessor, rows
+
+
+def _check_finite(values: Any, where: Callable[[int], str]) -> None:
+    # Two reductions and no copy; NaN fails both comparisons.
+    if values.size == 0 or (values.max() <= LARGEST and values.min() >= -LARGEST):
+        return
+    flat = values.ravel()
+    i = int(np.flatnonzero(~(np.abs(flat) <= LARGEST))[0])
+    if np.isfinite(flat[i]):
+        raise ValueError(f"{where(i)} contains {flat[i]:g}, too large to square; rescale it")
+    kind = "NaN" if np.isnan(flat[i]) else "infinity"
+    raise ValueError(f"{where(i)} contains {kind}; drop or impute such rows first")
+
+
+def _check_width(width: int, name: str, n_features: int | None) -> None:
+    if width == 0:
+        raise ValueError(f"{name} has 0 feature(s); a minimum of 1 is required.")
+    if n_features is not None and width != n_features:
+        raise ValueError(
+            f"{name} has {width} features, but the metric was learned on {n_features}; "
+            "pass points with the same features, or call fit to start anew"
+        )
+
+
+def _row_of(matrix: sp.csr_array, entry: int) -> int:
+    return int(np.searchsorted(matrix.indptr, entry, side="right")) - 1

@@ -1,0 +1,165 @@
+"""Learners that take pairs one after another."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from metrack.engine.bank import Bank, Factored
+from metrack.engine.kernels import Floats
+from metrack.estimators.base import MahalanobisLearner, check_calibration
+from metrack.estimators.embedding import steady
+from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
+
+
+class OnlineLearner(MahalanobisLearner):
+    """A bank of learners behind scikit-learn's and metric-learn's interface.
+
+    A subclass makes the bank. Fitted state is ``bank_`` (all that is learned), ``rng_`` and
+    ``preprocessor_``.
+    """
+
+    preprocessor: Any
+    random_state: Any
+    bank_: Bank
+
+    def _make_bank(self, n_features: int) -> Bank:
+        raise NotImplementedError
+
+    def fit(self, pairs: Any, y: Any, calibration_params: dict[str, Any] | None = None) -> Self:
+        """Forget everything, then learn the pairs in order.
+
+        Parameters
+        ----------
+        pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
+        y : array (n_pairs,)
+            +1 alike, -1 not alike.
+        calibration_params : dict, optional
+            Arguments for `calibrate_threshold` on these pairs; without it the threshold is the one
+            learned along.
+        """
+        batch, labels, preprocessor = self._check(pairs, y, None)
+        if calibration_params is not None:
+            check_calibration(labels, **calibration_params)
+        self._start(batch.n_features, preprocessor)
+        self._observe(batch, labels)
+        if calibration_params is not None:
+            self.calibrate_threshold(pairs, y, **calibration_params)
+        return self
+
+    def partial_fit(self, pairs: Any, y: Any, classes: Any = None) -> Self:
+        """Go on learning: `observe`, returning self. ``classes`` is for scikit-learn's sake."""
+        self.observe(pairs, y)
+        return self
+
+    def observe(self, pairs: Any, y: Any) -> Floats:
+        """Test, then train: the loss suffered on each pair before it is learned from.
+
+        Calls of any sizes give the same state, bit for bit, as one call with all pairs.
+        """
+        fitted = hasattr(self, "bank_")
+        known = self.n_features_in_ if fitted else None
+        batch, labels, preprocessor = self._check(pairs, y, known)
+        if not fitted:
+            self._start(batch.n_features, preprocessor)
+        return self._observe(batch, labels)
+
+    def learn_one(self, x: Any, z: Any, y: int) -> Self:
+        """Learn a single pair: two points, or two row numbers with a preprocessor."""
+        self.observe([[x, z]], [y])
+        return self
+
+    def _check(self, pairs: Any, y: Any, n_features: int | None) -> tuple[PairBatch, Floats, Any]:
+        if n_features is None:
+            preprocessor = check_preprocessor(self.preprocessor)
+        else:
+            preprocessor = self.preprocessor_
+        batch = PairBatch(pairs, preprocessor, n_features)
+        return batch, check_labels(y, len(batch)), preprocessor
+
+    def _start(self, n_features: int, preprocessor: Any) -> None:
+        # The two that may refuse a setting come before anything changes.
+        rng, bank = check_random_state(self.random_state), self._make_bank(n_features)
+        self.bank_, self.rng_ = bank, rng
+        self.preprocessor_ = preprocessor
+        self.n_features_in_ = n_features
+        self._read: dict[str, Any] = {}
+
+    def _observe(self, batch: PairBatch, y: Floats) -> Floats:
+        self._read = {}
+        losses = [self.bank_.observe(pairs, self._draws(len(pairs.y))) for pairs in batch.chunks(y)]
+        return np.concatenate(losses)
+
+    def _draws(self, n_pairs: int) -> Floats:
+        return np.empty(0)
+
+    def _metric(self) -> Factored:
+        """The metric that stands for the bank."""
+        return self.bank_.metric(0)
+
+    def _mu(self) -> float:
+        return float(self.bank_.learners.mu[0])
+
+    @property
+    def n_pairs_seen_(self) -> int:
+        """How many pairs have been learned from."""
+        check_is_fitted(self)
+        return int(self.bank_.clock.pairs[0])
+
+    @property
+    def mu_(self) -> float:
+        """Learned threshold on the squared distance."""
+        check_is_fitted(self)
+        return self._mu()
+
+    @property
+    def threshold_(self) -> float:  # type: ignore[override]
+        """Distance up to which `predict` calls a pair alike: sqrt(mu_) unless it was set."""
+        check_is_fitted(self)
+        return float(self._read["threshold"] if "threshold" in self._read else np.sqrt(self.mu_))
+
+    def _set_threshold(self, value: float) -> None:
+        self._read["threshold"] = value
+
+    @property
+    def components_(self) -> Floats:  # type: ignore[override]
+        """L with M = L'L, (rank_, n_features); rows by falling weight."""
+        check_is_fitted(self)
+        if "components" not in self._read:
+            self._read["components"] = factor(self._metric())
+            self._read["components"].flags.writeable = False  # read again until the next pair
+        components: Floats = self._read["components"]
+        return components
+
+    @property
+    def rank_(self) -> int:
+        """Rank of the metric."""
+        return len(self.components_)
+
+    def _steady_components(self) -> Floats:
+        """L with M = L'L that moves no more than M; as many rows as n_components asks for."""
+        if "steady" not in self._read:
+            width = min(self.n_components or self.n_features_in_, self.n_features_in_)
+            self._read["steady"] = steady(self.components_[:width], width)
+        components: Floats = self._read["steady"]
+        return components
+
+    def _widen(self, n_features: int) -> None:
+        """Go on with more features; those of all pairs so far were 0."""
+        capacity = min(self.n_components or n_features, n_features)
+        self.bank_.widen(n_features, capacity)
+        self.n_features_in_ = n_features
+        self._read = {}
+
+
+def factor(metric: Factored) -> Floats:
+    """L with M = L'L, rows by falling eigenvalue."""
+    if metric.outside > 0.0:
+        values, vectors = np.linalg.eigh(metric.matrix())
+        values, vectors = values[::-1], vectors.T[::-1]
+    else:
+        values, vectors = metric.values, metric.vectors
+    kept = values > 0.0
+    components: Floats = np.sqrt(values[kept])[:, None] * vectors[kept]
+    return components

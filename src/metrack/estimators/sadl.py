@@ -1,0 +1,241 @@
+"""SADL: many COMID learners, weighted by how well each has done of late."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from metrack.engine import rounds
+from metrack.engine.bank import Bank, Factored
+from metrack.engine.combiners import ADER, ALWAYS_ON, COMBINERS
+from metrack.engine.kernels import Floats, Ints
+from metrack.estimators.base import FrozenMetric
+from metrack.estimators.comid import comid_rule, starts_at_identity
+from metrack.estimators.online import OnlineLearner
+from metrack.estimators.settings import choice, positive, whole
+
+N_ALWAYS_ON = 12
+# What the combiner may be told; "ader" alone works on linearised losses, and always does.
+WEIGHT_LOSSES = {"capped": rounds.CAPPED, "logistic": rounds.SQUASHED}
+
+
+class DriftReport(NamedTuple):
+    """What `SADL.drift_report` tells.
+
+    Attributes
+    ----------
+    memory : float
+        How many of the latest pairs the metric rests on: the trusted interval length.
+    pairs_since_change : int
+        Pairs since losses last exceeded the usual ones by far, or since the start.
+    features : array of int
+        All features, those whose share of the metric has changed most first.
+    change : array of float
+        By how much each feature's share of the metric's trace has grown (or, negative, shrunk).
+    """
+
+    memory: float
+    pairs_since_change: int
+    features: Ints
+    change: Floats
+
+
+class SADL(OnlineLearner):
+    """Strongly adaptive metric tracking: the metric follows switches and drift of any speed.
+
+    COMID learners with different memory lengths see every pair; a combiner weights them by their
+    recent regret (Greenewald, Kelley and Hero, 2016). On the dyadic cover, learner j lives on
+    intervals of length L = first_interval * 2^j, starts each from the next shorter scale's metric,
+    and has the rate eta0 / sqrt(L). Always-on combiners keep 12 learners with the rates
+    eta0 / sqrt(first_interval * 4^j). The number of pairs need not be known.
+
+    Parameters
+    ----------
+    eta0 : float
+        Learning rate of a memory of length 1.
+    first_interval : int
+        Length of the shortest memory.
+    combiner : {"adanormalhedge", "cbce", "sadl", "fixed_share", "ader"}
+        Weight rule. "fixed_share" and "ader" have always-on learners, the others the dyadic cover.
+    output : {"average", "sample", "best"}
+        Predict with the weighted mean of the metrics, with one drawn by its weight, or with the
+        most trusted one.
+    weight_loss : {"capped", "logistic"}
+        What the combiner is told: min(cap, loss) / cap, or 1 / (1 + exp(margin)). "ader" works on
+        the linearised loss instead.
+    cap : float
+    loss, divergence, regularizer, rho, step, n_components, init, scale, preprocessor
+        As in `COMID`, for every learner. Where ``n_components`` is set, what is read out is the
+        best metric of that rank near the mean; `observe` judges the mean itself.
+    random_state : int, RandomState or None
+        For ``output="sample"``.
+
+    Attributes
+    ----------
+    scales_ : array
+        Memory lengths of the active learners, shortest first.
+    weights_ : array
+        Their normalised weights: where the trust lies tells how fast things drift.
+    selected_scale_ : float
+        Memory length that predicted last; for an average the most trusted one.
+    components_, mu_, threshold_, rank_, n_pairs_seen_
+        As in `COMID`, of the output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from metrack import SADL
+    >>> rng = np.random.default_rng(0)
+    >>> pairs = rng.normal(size=(2000, 2, 5))
+    >>> gap = np.abs(pairs[:, 0] - pairs[:, 1])
+    >>> y = np.where(gap[:, 0] < 1, 1, -1)
+    >>> y[1000:] = np.where(gap[1000:, 1] < 1, 1, -1)  # now the second feature counts
+    >>> tracker = SADL().fit(pairs[:1000], y[:1000])
+    >>> before = tracker.get_metric()
+    >>> report = tracker.partial_fit(pairs[1000:], y[1000:]).drift_report(since=before)
+    >>> sorted(report.features[:2].tolist())
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        divergence: str = "frobenius",
+        regularizer: str | None = "nuclear",
+        rho: float = 0.003,
+        eta0: float = 0.8,
+        first_interval: int = 1,
+        combiner: str = "adanormalhedge",
+        output: str = "average",
+        weight_loss: str = "capped",
+        cap: float = 2.0,
+        step: str = "implicit",
+        n_components: int | None = None,
+        init: str = "auto",
+        scale: str | None = "auto",
+        preprocessor: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.divergence = divergence
+        self.regularizer = regularizer
+        self.rho = rho
+        self.eta0 = eta0
+        self.first_interval = first_interval
+        self.combiner = combiner
+        self.output = output
+        self.weight_loss = weight_loss
+        self.cap = cap
+        self.step = step
+        self.n_components = n_components
+        self.init = init
+        self.scale = scale
+        self.preprocessor = preprocessor
+        self.random_state = random_state
+
+    @classmethod
+    def as_published(cls, **overrides: Any) -> Self:
+        """The paper's own algorithm.
+
+        Dyadic cover, explicit steps, sampled output, cap 2, data in their own units. The paper
+        sets ``eta0`` and ``rho`` by cross-validation: pass yours.
+        """
+        paper: dict[str, Any] = {
+            "combiner": "sadl",
+            "output": "sample",
+            "step": "explicit",
+            "weight_loss": "capped",
+            "cap": 2.0,
+            "first_interval": 1,
+            "scale": None,
+        }
+        return cls(**paper | overrides)
+
+    def _make_bank(self, n_features: int) -> Bank:
+        combiner = choice("combiner", self.combiner, COMBINERS)
+        weight_loss = choice("weight_loss", self.weight_loss, WEIGHT_LOSSES)
+        first = whole("first_interval", self.first_interval)
+        on_cover = combiner not in ALWAYS_ON
+        rule = comid_rule(self, n_features)._replace(
+            first_interval=first if on_cover else 0,
+            combiner=combiner,
+            output=choice("output", self.output, rounds.OUTPUTS),
+            weight_loss=rounds.LINEAR if combiner == ADER else weight_loss,
+            cap=positive("cap", self.cap),
+        )
+        return Bank(
+            n_features,
+            rule,
+            rate=positive("eta0", self.eta0),
+            first=float(first),
+            ratio=2.0 if on_cover else 4.0,
+            n_learners=2 if on_cover else N_ALWAYS_ON,
+            identity=starts_at_identity(self, rule.divergence),
+        )
+
+    def _draws(self, n_pairs: int) -> Floats:
+        sampling = self.bank_.rule.output == rounds.SAMPLE
+        draws: Floats = self.rng_.random_sample(n_pairs if sampling else 0)
+        return draws
+
+    @property
+    def scales_(self) -> Floats:
+        """Memory lengths of the active learners."""
+        check_is_fitted(self)
+        return self.bank_.trust.length[: self.bank_.clock.active[0]].copy()
+
+    @property
+    def weights_(self) -> Floats:
+        """Normalised weights of the active learners."""
+        check_is_fitted(self)
+        return self.bank_.weights
+
+    @property
+    def selected_scale_(self) -> float:
+        """Memory length that predicted last."""
+        return float(self.scales_[self._selected()])
+
+    def _selected(self) -> int:
+        if self.bank_.rule.output == rounds.SAMPLE:
+            return int(self.bank_.clock.selected[0])
+        return int(np.argmax(self.weights_))
+
+    def _metric(self) -> Factored:
+        if self.bank_.rule.output == rounds.AVERAGE:
+            return self.bank_.mixture(self.weights_)
+        return self.bank_.metric(self._selected())
+
+    def _mu(self) -> float:
+        p = self.weights_
+        if self.bank_.rule.output == rounds.AVERAGE:
+            return max(1.0, float(p @ self.bank_.learners.mu[: len(p)]))  # a mean of >= 1, rounded
+        return float(self.bank_.learners.mu[self._selected()])
+
+    def drift_report(self, since: FrozenMetric | None = None) -> DriftReport:
+        """How fast things drift, when they last changed, and what changed.
+
+        Parameters
+        ----------
+        since : FrozenMetric, optional
+            The metric of an earlier moment, as `get_metric` gave it then; None: the metric without
+            any preference, in which all features have the same share.
+        """
+        check_is_fitted(self)
+        then = np.full(self.n_features_in_, 1.0 / self.n_features_in_)
+        if since is not None:
+            then = _shares(since.components)
+        change = _shares(self.components_) - then
+        clock = self.bank_.clock
+        return DriftReport(
+            memory=float(2.0 ** (self.weights_ @ np.log2(self.scales_))),
+            pairs_since_change=int(clock.pairs[0] - clock.changed[0]),
+            features=np.argsort(-np.abs(change), kind="stable"),
+            change=change,
+        )
+
+
+def _shares(components: Floats) -> Floats:
+    """Each feature's share of the metric's trace."""
+    traces: Floats = np.einsum("ij,ij->j", components, components)
+    total = traces.sum()
+    return traces / total if total > 0.0 else traces

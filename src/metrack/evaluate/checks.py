@@ -1,0 +1,55 @@
+"""Types and checks that all measures share."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def check_losses(losses: Any, name: str = "losses") -> Floats:
+    """One finite number a round, for at least one round."""
+    array = _finite(losses, name)
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} must be 1-D, one number a round; got shape {array.shape}")
+    return array
+
+
+def check_rivals(losses: Any, n_rounds: int, several: bool = True) -> Floats:
+    """Losses of one comparator (n_rounds,) or several (n, n_rounds), as a 2-D array."""
+    array = _finite(losses, "comparator_losses")
+    if array.shape[-1:] == (n_rounds,) and array.ndim <= 1 + several and array.size:
+        return np.atleast_2d(array)
+    or_several = f", or (n_comparators, {n_rounds})" if several else ""
+    raise ValueError(
+        f"comparator_losses must have shape ({n_rounds},), as losses has{or_several}; "
+        f"got {array.shape}"
+    )
+
+
+def check_whole(value: Any, name: str, most: float = np.inf) -> int:
+    """A whole number from 1 up."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= value <= most:
+        return int(value)
+    up_to = f" of at most {most}" if np.isfinite(most) else ""
+    raise ValueError(f"{name} is {value!r}; it must be a positive whole number{up_to}")
+
+
+def check_number(value: Any, name: str) -> float:
+    """A finite number of at least 0."""
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if real and np.isfinite(value) and value >= 0:
+        return float(value)
+    raise ValueError(f"{name} is {value!r}; it must be a finite number >= 0")
+
+
+def _finite(values: Any, name: str) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    wrong = np.argwhere(~np.isfinite(array))
+    if wrong.size:
+        where = ", ".join(map(str, wrong[0].tolist()))
+        raise ValueError(f"{name}[{where}] is not finite; drop such rounds first")
+    return array

@@ -1,0 +1,1 @@
+"""Studies built from streams, learners and plots; the command line runs them."""

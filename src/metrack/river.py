@@ -1,0 +1,204 @@
+"""The trackers as River estimators: dict in, dict out.
+
+Needs the extra ``river``: ``pip install "metrack[river]"``.
+"""
+
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from metrack.engine.kernels import Floats
+from metrack.estimators import comid, sadl
+from metrack.estimators.inputs import LARGEST
+from metrack.estimators.online import OnlineLearner
+from metrack.estimators.pairing import PairMemory
+
+try:
+    from river import base
+except ImportError as error:
+    raise ImportError(
+        'metrack.river needs River, which is not installed: pip install "metrack[river]"'
+    ) from error
+
+__all__ = ["COMID", "SADL"]
+
+
+# A Transformer too: River's pipelines (0.26) hand what comes after a mere SupervisedTransformer the
+# features as they were before it.
+class MetricTransformer(base.SupervisedTransformer, base.Transformer):
+    """A pair learner behind River's interface; see `SADL` and `COMID`."""
+
+    _kind: ClassVar[type[OnlineLearner]]
+
+    def __init__(
+        self,
+        memory: int = 256,
+        recent: float = 0.5,
+        pairs_per_point: int = 4,
+        seed: int | None = None,
+        **settings: Any,
+    ) -> None:
+        for name in ("preprocessor", "random_state"):
+            if name in settings:
+                raise TypeError(f"{name} is no setting here: points come as dicts, and seed is set")
+        self.memory = memory
+        self.recent = recent
+        self.pairs_per_point = pairs_per_point
+        self.seed = seed
+        self.settings = settings
+        rng = np.random.RandomState(seed)
+        self._tracker = self._kind(**settings, random_state=rng.randint(2**31 - 1))
+        self._memory = PairMemory(memory, recent, pairs_per_point, rng)
+        self._columns: dict[base.typing.FeatureName, int] = {}
+
+    @property
+    def tracker(self) -> Any:
+        """The learner behind, with all its read-outs; ``features`` names its columns."""
+        return self._tracker
+
+    @property
+    def features(self) -> list[base.typing.FeatureName]:
+        """The features seen so far, in the order of the learner's columns."""
+        return list(self._columns)
+
+    def learn_one(  # type: ignore[override]
+        self, x: dict[base.typing.FeatureName, Any], y: Hashable
+    ) -> None:
+        """Pair a point with remembered ones and learn from the pairs.
+
+        Parameters
+        ----------
+        x
+            Numbers. A feature that is missing counts as 0; a new one widens the metric.
+        y
+            Class label of any kind.
+        """
+        names, values = list(x), _numbers(x)
+        if not x.keys() <= self._columns.keys():
+            self._add_columns([name for name in names if name not in self._columns])
+        if self._columns:
+            point = np.zeros((1, len(self._columns)))
+            point[0, [self._columns[name] for name in names]] = values
+            self._memory.teach(self._tracker, point, [y])
+
+    def transform_one(
+        self, x: dict[base.typing.FeatureName, Any]
+    ) -> dict[base.typing.FeatureName, Any]:
+        """Embed a point where the Euclidean distance is the learned one.
+
+        Parameters
+        ----------
+        x
+            Numbers. Features that have never been learned from are left out.
+
+        Returns
+        -------
+        dict
+            ``metric0``, ``metric1``, ...: as many as there are features, or as ``n_components``
+            asks for. The embedding turns no more than the metric changes, so that what a model
+            further down the pipeline remembers stays of use.
+        """
+        if not self._columns:
+            return {}
+        known = {name: value for name, value in x.items() if name in self._columns}
+        values, columns = _numbers(known), [self._columns[name] for name in known]
+        embedded = self._tracker._steady_components()[:, columns] @ values
+        return {f"metric{i}": value for i, value in enumerate(embedded.tolist())}
+
+    def _add_columns(self, names: list[base.typing.FeatureName]) -> None:
+        # In an order of their own: that of a dict's keys means nothing.
+        names.sort(key=lambda name: (str(name), str(type(name))))
+        columns = {name: i for i, name in enumerate([*self._columns, *names])}
+        if self._columns:
+            self._tracker._widen(len(columns))
+            self._memory.widen(len(columns))
+        else:
+            self._tracker._start(len(columns), None)
+        self._columns = columns
+
+
+class SADL(MetricTransformer):
+    """Strongly adaptive metric tracking in a River pipeline.
+
+    Each labelled point is paired with points of a bounded memory, similar where the labels are
+    equal; `metrack.SADL` learns from the pairs, and `transform_one` gives its embedding. Features
+    may appear and disappear: a metric that has never seen a feature is exactly the one that has
+    always seen it as 0.
+
+    Parameters
+    ----------
+    memory
+        Number of points remembered.
+    recent
+        Share of them that are the most recent ones; the rest is a uniform sample of all before.
+    pairs_per_point
+        Most pairs drawn for a new point.
+    seed
+        Same seed, same metric.
+    settings
+        Settings of `metrack.SADL`, such as ``n_components`` or ``rho``.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, neighbors, preprocessing
+    >>> from metrack.river import SADL
+    >>> model = preprocessing.StandardScaler() | SADL(seed=0) | neighbors.KNNClassifier()
+    >>> accuracy = metrics.Accuracy()
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, accuracy)
+    Accuracy: ...
+    >>> accuracy.get() > 0.85
+    True
+    """
+
+    _kind = sadl.SADL
+
+
+class COMID(MetricTransformer):
+    """Metric learning by composite objective mirror descent in a River pipeline.
+
+    Like `SADL`, with the single learner of `metrack.COMID`.
+
+    Parameters
+    ----------
+    memory, recent, pairs_per_point, seed
+        As in `SADL`.
+    settings
+        Settings of `metrack.COMID`, such as ``learning_rate`` or ``n_components``.
+
+    Examples
+    --------
+    >>> from metrack.river import COMID
+    >>> metric = COMID(seed=0)
+    >>> for i in range(100):
+    ...     metric.learn_one({"size": i % 2, "noise": i % 7}, "big" if i % 2 else "small")
+    >>> here, there = ({"size": size, "noise": 3} for size in (0, 1))
+    >>> gap = [metric.transform_one(there)[k] - v for k, v in metric.transform_one(here).items()]
+    >>> sum(each**2 for each in gap) > 1
+    True
+    """
+
+    _kind = comid.COMID
+
+
+def _numbers(x: dict[base.typing.FeatureName, Any]) -> Floats:
+    """The values of a point, checked."""
+    try:
+        values = np.array([value + 0.0 for value in x.values()], dtype=np.float64)
+        fine = not values.size or bool(np.abs(values).max() <= LARGEST)
+    except (TypeError, ValueError, OverflowError):
+        fine = False
+    if fine:
+        return values
+    name = next(name for name, value in x.items() if not _is_number(value))
+    raise ValueError(
+        f"x[{name!r}] is {x[name]!r}; features must be numbers of at most {LARGEST:g}: "
+        "encode text, and impute or drop what is missing"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(abs(value + 0.0) <= LARGEST)
+    except (TypeError, ValueError, OverflowError):
+        return False

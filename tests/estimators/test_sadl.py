@@ -1,0 +1,171 @@
+"""SADL as published, against the textbook; what every combiner must keep."""
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metrack import SADL
+from metrack.engine import cover as engine_cover
+from metrack.engine.combiners import ALWAYS_ON, COMBINERS
+from tests.reference.sadl import DenseSADL, cover
+
+
+@numba.njit
+def active_levels(tau, first_interval):
+    return engine_cover.active_levels(tau, first_interval)
+
+
+def stream(rng, n_pairs, n):
+    """Pairs whose meaning of alike moves from the first feature to the second half-way."""
+    pairs = rng.normal(size=(n_pairs, 2, n)) / np.sqrt(n)
+    which = (np.arange(n_pairs) >= n_pairs // 2).astype(int)
+    gap = np.abs(pairs[:, 0] - pairs[:, 1])[np.arange(n_pairs), which]
+    return pairs, np.where(gap < 0.5, 1, -1)
+
+
+@pytest.mark.parametrize("first_interval", [1, 4, 16])
+def test_as_published_is_the_textbook(first_interval):
+    """Active intervals, weights, drawn scale, metric and mu of every learner, at every step."""
+    pairs, y = stream(np.random.default_rng(0), 3000, 5)
+    options = {"eta0": 0.5, "rho": 0.01, "first_interval": first_interval}
+    tracker = SADL.as_published(random_state=7, **options)
+    textbook = DenseSADL(5, rng=np.random.RandomState(7), **options)
+    for t, (pair, label) in enumerate(zip(pairs, y, strict=True)):
+        suffered = tracker.observe(pair[None], [label])[0]
+        assert suffered == pytest.approx(textbook.observe(pair[0] - pair[1], label), abs=1e-8), t
+        bank, n = tracker.bank_, len(textbook.levels)
+        assert tracker.scales_.tolist() == [first_interval * 2**j for j in textbook.levels], t
+        expected = textbook.weights / textbook.weights.sum()
+        np.testing.assert_allclose(tracker.weights_, expected, rtol=1e-8, err_msg=str(t))
+        assert tracker.selected_scale_ == first_interval * 2**textbook.drawn, t
+        np.testing.assert_allclose(
+            bank.learners.mu[:n], [each.mu for each in textbook.learners], rtol=1e-8
+        )
+        for j in range(n):
+            M = textbook.learners[j].M
+            assert np.abs(bank.metric(j).matrix() - M).max() < 1e-8, (t, j)
+        drawn = textbook.learners[textbook.drawn]
+        assert np.abs(tracker.get_mahalanobis_matrix() - drawn.M).max() < 1e-8, t
+        assert tracker.mu_ == pytest.approx(drawn.mu, rel=1e-8), t
+
+
+@pytest.mark.parametrize("first_interval", [1, 3, 16])
+def test_cover_is_that_of_brute_force(first_interval):
+    until = 10_000
+    count = np.zeros(until + 1, dtype=int)
+    for start, end in cover(until, first_interval):
+        count[start : end + 1] += 1
+    for tau in range(first_interval, until + 1):
+        assert active_levels(tau, first_interval) == count[tau]
+        assert count[tau] == np.floor(np.log2(tau / first_interval)) + 1
+
+
+@pytest.mark.parametrize("combiner", COMBINERS)
+@pytest.mark.parametrize("output", ["average", "sample", "best"])
+def test_weights_are_probabilities(combiner, output):
+    pairs, y = stream(np.random.default_rng(1), 700, 4)
+    tracker = SADL(combiner=combiner, output=output, first_interval=2, random_state=0)
+    for t in range(len(y)):
+        losses = tracker.observe(pairs[t : t + 1], y[t : t + 1])
+        weights = tracker.weights_
+        assert np.isfinite(losses).all()
+        assert weights.sum() == pytest.approx(1.0)
+        assert (weights >= 0).all()
+        assert len(weights) == len(tracker.scales_)
+        if COMBINERS[combiner] in ALWAYS_ON:
+            assert len(weights) == 12
+        else:
+            assert len(weights) == np.floor(np.log2((t + 2) / 2)) + 1
+        assert tracker.selected_scale_ in tracker.scales_
+
+
+@pytest.mark.parametrize("combiner", COMBINERS)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_average_is_never_worse_than_a_draw_on_average(combiner, loss):
+    """Jensen: the convex loss of the mean is at most the mean loss, round by round."""
+    pairs, y = stream(np.random.default_rng(2), 500, 4)
+    tracker = SADL(combiner=combiner, loss=loss)
+    tracker.observe(pairs[:1], y[:1])
+    for t in range(1, len(y)):
+        mean_of_losses = expected_loss(tracker, pairs[t], y[t], loss)
+        assert tracker.observe(pairs[t : t + 1], y[t : t + 1])[0] <= mean_of_losses + 1e-9
+
+
+def expected_loss(tracker, pair, label, loss):
+    """What a learner drawn by the weights of the coming round would lose, on average."""
+    import copy
+
+    twin = copy.deepcopy(tracker)
+    twin.observe(pair[None], [label])
+    p = twin.bank_.trust.p[: twin.bank_.clock.active[0]]
+    before = copy.deepcopy(tracker).set_params(output="average").bank_
+    u = pair[0] - pair[1]
+    total = 0.0
+    for j, weight in enumerate(p):
+        source = born_from(twin, j)
+        q = u @ before.metric(source).matrix() @ u
+        m = label * (before.learners.mu[source] - q)
+        value = {
+            "hinge": max(0.0, 1 - m),
+            "squared_hinge": max(0.0, 1 - m) ** 2 / 2,
+            "logistic": np.logaddexp(0, -m),
+        }[loss]
+        total += weight * value
+    return total
+
+
+def born_from(tracker, j):
+    """Whose iterate predicted as learner j in the last round: its own, or its parent's."""
+    first = tracker.bank_.rule.first_interval
+    if first == 0 or j == 0:
+        return j
+    tau = int(tracker.bank_.clock.pairs[0]) + first - 1
+    return j - 1 if tau % (first * 2**j) == 0 else j
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from(["random", "drifting", "adversarial"]))
+def test_meta_bound_holds_on_every_interval(seed, kind):
+    """sum of r_t(I) <= 5 ln(s + 1) sqrt(|I|), surely."""
+    rng = np.random.default_rng(seed)
+    pairs, y = stream(rng, 300, 3)
+    tracker = SADL.as_published(eta0=rng.choice([0.1, 1.0, 5.0]), random_state=0)
+    running: dict[int, float] = {}
+    for t in range(len(y)):
+        if kind == "random":
+            label = rng.choice([-1, 1])
+        elif kind == "adversarial" and t:  # whatever the present prediction is not
+            label = -int(tracker.predict(pairs[t : t + 1])[0])
+        else:
+            label = y[t]
+        tracker.observe(pairs[t : t + 1], [label])
+        trust, n = tracker.bank_.trust, tracker.bank_.clock.active[0]
+        regret = trust.p[:n] @ trust.losses[:n] - trust.losses[:n]
+        for j in range(n):
+            length, tau = 2**j, t + 1
+            running[j] = regret[j] + (0.0 if tau % length == 0 else running[j])
+            assert running[j] <= 5 * np.log(tau + 1) * np.sqrt(length) + 1e-12
+
+
+def test_recovers_after_a_switch_and_says_so():
+    pairs, y = stream(np.random.default_rng(3), 6000, 5)
+    tracker = SADL()
+    tracker.observe(pairs[:3000], y[:3000])
+    before = tracker.get_metric()
+    calm = tracker.drift_report()
+    losses = tracker.observe(pairs[3000:], y[3000:])
+    report = tracker.drift_report(since=before)
+    assert losses[-500:].mean() < 0.6 * losses[:100].mean()
+    assert report.change[1] > 0 > report.change[0]
+    assert set(report.features[:2]) == {0, 1}
+    assert calm.memory > 1
+    assert 2000 < report.pairs_since_change <= 3000
+
+
+def test_published_settings_can_be_overridden():
+    tracker = SADL.as_published(eta0=0.3, output="best")
+    assert (tracker.eta0, tracker.output, tracker.step) == (0.3, "best", "explicit")
+    assert tracker.combiner == "sadl"
+    assert tracker.scale is None

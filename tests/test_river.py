@@ -1,0 +1,186 @@
+"""The trackers in River: its own checks, features that come and go, and life in its pipelines."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("river")
+
+from river import checks, compose, evaluate, metrics, neighbors, preprocessing
+
+import metrack
+from metrack import river
+from tests.estimators.learners import state
+
+SETTINGS = [
+    {},
+    {"n_components": 2},
+    {"seed": 1, "recent": 0.0, "pairs_per_point": 1},
+    {"divergence": "von_neumann"},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("kind", [river.SADL, river.COMID])
+def test_rivers_checks_pass_in_full(kind, settings):
+    model = kind(**settings)
+    assert not model._unit_test_skips()
+    checks.check_estimator(model)
+
+
+def points(n_points, n_features=6, seed=0, feature=0):
+    """Classes lie apart in one feature; the others are noise."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n_points):
+        x, y = rng.normal(size=n_features), rng.choice(["a", "b", "c"])
+        x[feature] = 3.0 * "abc".index(y) + 0.5 * x[feature]
+        yield {f"f{i}": value for i, value in enumerate(x.tolist())}, str(y)
+
+
+def taught(model, stream):
+    for x, y in stream:
+        model.learn_one(x, y)
+    return model
+
+
+@pytest.mark.parametrize(("kind", "settings"), [("SADL", {"output": "sample"}), ("COMID", {})])
+def test_it_is_from_labels_bit_for_bit(kind, settings):
+    stream = list(points(300))
+    X, y = np.array([list(x.values()) for x, _ in stream]), [y for _, y in stream]
+    model = taught(getattr(river, kind)(seed=4, memory=50, **settings), stream)
+    learner = getattr(metrack, kind)(**settings)
+    expected = metrack.FromLabels(learner, memory=50, random_state=4).fit(X, y)
+    assert state(model.tracker) == state(expected.learner_)
+    embedded = [list(model.transform_one(x).values()) for x, _ in stream]
+    np.testing.assert_allclose(embedded, expected.transform(X), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"n_components": 1},
+        {"n_components": 5},
+        {"init": "identity"},
+        {"divergence": "burg"},
+        {"divergence": "von_neumann", "n_components": 2},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("n_first", [2, 7])
+@pytest.mark.parametrize("kind", [river.SADL, river.COMID])
+def test_a_feature_not_seen_yet_is_one_that_was_always_0(kind, settings, n_first):
+    """Frames and bases, and capacities that grow with the features."""
+    late = kind(seed=0, memory=60, **settings)
+    all_along = kind(seed=0, memory=60, **settings)
+    all_along.learn_one(dict.fromkeys((f"f{i}" for i in range(10)), 0.0), "a")
+    late.learn_one(dict.fromkeys((f"f{i}" for i in range(n_first)), 0.0), "a")
+    for t, (x, y) in enumerate(points(400, 10)):
+        known = dict(list(x.items())[: n_first + t // 40])
+        late.learn_one(known, y)
+        all_along.learn_one(known, y)
+    order = [late.features.index(name) for name in all_along.features]
+    M = late.tracker.get_mahalanobis_matrix()[np.ix_(order, order)]
+    expected = all_along.tracker.get_mahalanobis_matrix()
+    np.testing.assert_allclose(M, expected, atol=1e-8 * np.abs(expected).max())
+    assert late.tracker.mu_ == pytest.approx(all_along.tracker.mu_, rel=1e-8)
+    rest = state(late.tracker)["n_features_in_"], state(late.tracker)["n_pairs_seen_"]
+    assert rest == tuple(state(all_along.tracker)[n] for n in ("n_features_in_", "n_pairs_seen_"))
+
+
+def test_features_come_and_go():
+    model = river.SADL(seed=0)
+    assert model.transform_one({"f0": 1.0}) == {}
+    model.learn_one({}, "a")
+    stream = list(points(200))
+    taught(model, stream[:100])
+    x = stream[0][0]
+    embedded = model.transform_one(x)
+    assert list(embedded) == [f"metric{i}" for i in range(6)]
+    assert model.transform_one(x | {"unknown": 5.0}) == embedded
+    assert model.transform_one({}) == dict.fromkeys(embedded, 0.0)
+    without = {name: value for name, value in x.items() if name != "f3"}
+    assert model.transform_one(without) == pytest.approx(model.transform_one(x | {"f3": 0.0}))
+    model.learn_one({"f0": 1.0, 7: 2.0, ("a", 1): True}, "b")
+    assert sorted(map(str, model.features[6:])) == ["('a', 1)", "7"]
+    assert len(model.transform_one(x)) == 8
+    assert len(taught(river.COMID(seed=0, n_components=2), stream).transform_one(x)) == 2
+
+
+def test_copies_go_on_alike():
+    stream = list(points(200))
+    model = taught(river.SADL(seed=0, output="sample"), stream[:100])
+    copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    fresh = model.clone()
+    expected = state(taught(model, stream[100:]).tracker)
+    for each in copies:
+        assert state(taught(each, stream[100:]).tracker) == expected
+    assert state(taught(fresh, stream).tracker) == expected
+    assert model.clone({"rho": 0.5}).tracker.rho == 0.5
+
+
+def noisy(n_points, **options):
+    for x, y in points(n_points, 20, **options):
+        yield {name: value * (1 if name in ("f0", "f5") else 2) for name, value in x.items()}, y
+
+
+def accuracy(stream, *steps):
+    model = compose.Pipeline(*steps)
+    return evaluate.progressive_val_score(stream, model, metrics.Accuracy()).get()
+
+
+def test_neighbours_in_a_pipeline_are_better_for_it():
+    drifting = [*noisy(500), *noisy(500, feature=5, seed=1)]
+    scaler = preprocessing.StandardScaler()
+    knn = neighbors.KNNClassifier(engine=neighbors.LazySearch(100))
+    plain = accuracy(drifting, scaler.clone(), knn.clone())
+    for kind in (river.SADL, river.COMID):
+        assert accuracy(drifting, scaler.clone(), kind(seed=0), knn.clone()) > plain + 0.1
+
+
+def test_what_follows_in_a_pipeline_learns_from_the_embedding():
+    model = river.SADL(seed=0) | neighbors.KNNClassifier(engine=neighbors.LazySearch(50))
+    taught(model, points(60))
+    remembered = [item[0] for (item, *_) in model["KNNClassifier"]._nn.window]
+    assert set(remembered[-1]) == {f"metric{i}" for i in range(6)}
+
+
+def test_beside_other_features():
+    model = (river.COMID(seed=0) + compose.Select("f1")) | neighbors.KNNClassifier()
+    taught(model, points(60))
+    x, y = next(points(1))
+    assert model.predict_one(x) == y
+
+
+@pytest.mark.parametrize("value", ["red", "1.5", None, float("nan"), float("inf"), 1e200, 10**400])
+def test_bad_values_are_named_and_leave_everything_as_it_was(value):
+    model = taught(river.SADL(seed=0), points(50))
+    before = pickle.dumps(model)
+    for method in (lambda x: model.learn_one(x, "a"), model.transform_one):
+        with pytest.raises(ValueError, match=r"x\['f2'\] is .*encode text"):
+            method({"f1": 0.0, "f2": value, "new": 1.0})
+    assert pickle.dumps(model) == before
+
+
+def test_bad_settings():
+    with pytest.raises(TypeError, match="unexpected"):
+        river.SADL(learning_rate=1.0)
+    with pytest.raises(TypeError, match="preprocessor"):
+        river.SADL(preprocessor=np.eye(2))
+    with pytest.raises(ValueError, match="memory=0"):
+        river.SADL(memory=0)
+    model = river.SADL(rho=-1.0)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="rho"):
+            model.learn_one({"a": 1.0}, "x")
+
+
+def test_without_river_the_remedy_is_named():
+    code = "import sys; sys.modules['river'] = None; import metrack.river"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode != 0
+    assert 'pip install "metrack[river]"' in run.stderr
