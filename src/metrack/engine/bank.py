@@ -163,15 +163,20 @@ class Bank:
         above = [weight * (m.values - m.outside) for weight, m in zip(p, metrics, strict=True)]
         lifted = np.concatenate(above)
         if outside == 0.0 and len(rows) < self.n_features:
-            _, s, vectors = np.linalg.svd(np.sqrt(lifted)[:, None] * rows, full_matrices=False)
-            values = s**2
+            # Fewer directions than features: the Gram matrix of L has the eigenvalues of L'L.
+            factor = np.sqrt(lifted)[:, None] * rows
+            values, mixing = np.linalg.eigh(factor @ factor.T)
+            vectors = mixing.T @ factor
         else:
-            values, vectors = np.linalg.eigh((rows.T * lifted) @ rows)
-            values, vectors = values[::-1] + outside, vectors.T[::-1]
+            values, mixing = np.linalg.eigh((rows.T * lifted) @ rows)
+            vectors = mixing.T
+        values, vectors = values[::-1] + outside, vectors[::-1]
         n_kept = int(np.sum(values > ROUNDING * values[0])) if len(values) else 0
         if outside == 0.0:
             n_kept = min(n_kept, self.rule.capacity)
-        return Factored(values[:n_kept], vectors[:n_kept], 0.0)
+        vectors = vectors[:n_kept]
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return Factored(values[:n_kept], vectors / lengths, 0.0)
 
 
 def _new_learners(n_learners: int, n_features: int, rule: Rule, identity: bool) -> Learners:
