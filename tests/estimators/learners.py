@@ -4,25 +4,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrack import COMID, SADL
+from metrack import COMID, LEGO, POLA, SADL, OnlineITML
 
 # Name: (estimator, features of its stream). A new estimator or setting is one line here.
 LEARNERS = {
     "COMID": (COMID(), 6),
     "COMID-explicit": (COMID(step="explicit", learning_rate=0.1), 6),
     "COMID-von_neumann": (COMID(divergence="von_neumann"), 6),
-    "COMID-burg": (COMID(divergence="burg"), 6),
+    "COMID-burg": (COMID(divergence="burg", rho=0.01), 6),
+    "COMID-frobenius": (COMID(divergence="frobenius"), 6),
     "COMID-3": (COMID(n_components=3), 6),
     "COMID-frame": (COMID(n_components=2), 40),
     "COMID-frame-identity": (COMID(n_components=2, init="identity"), 40),
     "COMID-unscaled": (COMID(scale=None, learning_rate=0.1), 6),
     "COMID-logistic": (COMID(loss="logistic"), 6),
     "COMID-invsqrt": (COMID(schedule="invsqrt"), 6),
-    "COMID-unregularised": (COMID(regularizer=None, loss="squared_hinge"), 12),
+    "COMID-unregularised": (
+        COMID(regularizer=None, loss="squared_hinge", divergence="frobenius"),
+        12,
+    ),
     "SADL": (SADL(), 6),
     "SADL-published": (SADL.as_published(eta0=0.5, random_state=0), 6),
     "SADL-best": (SADL(combiner="cbce", output="best", divergence="burg"), 6),
     "SADL-frame": (SADL(n_components=2), 40),
+    "OnlineITML": (OnlineITML(), 6),
+    "LEGO": (LEGO(), 6),
+    "LEGO-unscaled": (LEGO(scale=None), 12),
+    "POLA": (POLA(), 6),
+    "POLA-3": (POLA(n_components=3), 6),
 }
 
 

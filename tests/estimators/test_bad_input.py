@@ -300,6 +300,8 @@ BAD_SETTINGS = {
     "output": (*WORDS, None),
     "weight_loss": (*WORDS, "linear"),
     "cap": (0.0, *NOT_POSITIVE),
+    "upper": (0.0, 10.0, *NOT_POSITIVE),  # 10 is above lower
+    "lower": (0.0, *NOT_POSITIVE),
 }
 
 
@@ -330,7 +332,7 @@ def test_every_setting_is_refused_something(learner):
 
 
 @pytest.mark.parametrize("divergence", ["von_neumann", "burg"])
-@on_some
+@pytest.mark.parametrize("learner", ["COMID", "SADL"], indirect=True)
 def test_a_start_that_cannot_be_left(known, stream, divergence):
     known.set_params(init="zero", divergence=divergence)
     refuses("init='zero' with .* use init='identity' or 'auto'", known, "fit", *stream[2:])

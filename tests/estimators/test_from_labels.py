@@ -130,7 +130,8 @@ def test_pairs_are_right_and_balanced(pairs_per_point, rare):
 
 def test_one_class_alone_teaches_nothing():
     X, _ = blobs(100)
-    for learner in (SADL(), COMID(), SADL(combiner="sadl")):
+    zero = {"divergence": "frobenius"}
+    for learner in (SADL(**zero), COMID(**zero), SADL(combiner="sadl", **zero)):
         fitted = FromLabels(learner, random_state=0).fit(X, np.zeros(100))
         assert fitted.learner_.n_pairs_seen_ <= 1
         assert fitted.transform(X).shape == (100, 6)
@@ -142,7 +143,7 @@ def test_one_class_alone_teaches_nothing():
 
 def test_one_point_and_one_feature():
     fitted = FromLabels(random_state=0).fit([[1.0]], ["a"])
-    assert fitted.transform([[2.0]]).tolist() == [[0.0]]
+    assert fitted.transform([[2.0]]).tolist() == [[2.0]]  # nothing learned: Euclidean
     fitted.partial_fit([[3.0], [1.1], [3.1]], ["b", "a", "b"])
     assert fitted.transform([[2.0]])[0, 0] > 0.0
     assert fitted.learner_.weights_.sum() == pytest.approx(1.0)
@@ -347,7 +348,7 @@ def test_another_number_of_features_is_refused_by_partial_fit():
         ({"recent": 1.5}, "recent=1.5"),
         ({"recent": "half"}, "recent='half'"),
         ({"pairs_per_point": 0}, "pairs_per_point=0"),
-        ({"learner": KNeighborsClassifier()}, "online pair learners"),
+        ({"learner": KNeighborsClassifier()}, "pair learners"),
         ({"learner": SADL(preprocessor=np.eye(2))}, "preprocessor"),
         ({"learner": SADL(rho=-1)}, "rho=-1"),
     ],

@@ -139,10 +139,10 @@ def observe(
         _births(learners, trust, rule, clock.pairs[0])
         combiners.probabilities(rule.combiner, trust.memory, n_active, clock.pairs[0], trust.p)
 
-        u = _difference(pairs, t, this)
+        u = difference(pairs, t, this)
         norm2 = dot(u.values, u.values, u.where.size)
         if rule.scaled:
-            norm2 = _rescale(u, norm2, clock)
+            norm2 = rescale(u, norm2, clock.moved, clock.mean_square)
         y = pairs.y[t]
         for j in range(n_active):
             this.q[j] = project(learners, scratch, j, rule.divergence, u, norm2)
@@ -197,7 +197,7 @@ def _births(learners: Learners, trust: Trust, rule: Rule, t: int) -> None:
 
 
 @inner
-def _difference(pairs: Pairs, t: int, this: Round) -> Difference:
+def difference(pairs: Pairs, t: int, this: Round) -> Difference:
     """Row t of the batch; ``this.full`` still holds row t - 1."""
     values, full = this.values, this.full
     if pairs.starts.size == 0:
@@ -214,18 +214,18 @@ def _difference(pairs: Pairs, t: int, this: Round) -> Difference:
 
 
 @inner
-def _rescale(u: Difference, norm2: float, clock: Clock) -> float:
+def rescale(u: Difference, norm2: float, moved: Ints, mean_square: Floats) -> float:
     """Measure u in units of the root mean square so far, then let the pair count.
 
     Returns the new |u|^2.
     """
-    before = clock.mean_square[0]
+    before = mean_square[0]
     if norm2 < SMALLEST:  # as good as x = z
         fill(u.values, 0.0, u.values.size)
         fill(u.full, 0.0, u.full.size)
         return 0.0
-    clock.moved[0] += 1
-    clock.mean_square[0] += (norm2 - before) / clock.moved[0]
+    moved[0] += 1
+    mean_square[0] += (norm2 - before) / moved[0]
     unit = math.sqrt(before if before > 0.0 else norm2)
     for i in range(u.values.size):
         u.values[i] /= unit

@@ -36,23 +36,16 @@ class FrozenMetric:
         return square if squared else float(np.sqrt(square))
 
 
-class MahalanobisLearner(BaseEstimator):
-    """Read-outs of a metric M = L'L learned from pairs.
+class Embedding(BaseEstimator):
+    """Read-outs of a metric M = L'L, whatever it was learned from.
 
-    A subclass provides, once fitted, ``components_`` (L), ``threshold_``, ``n_features_in_`` and
-    ``preprocessor_`` (the preprocessor, checked).
+    A subclass provides, once fitted, ``components_`` (L), ``n_features_in_`` and ``preprocessor_``
+    (the preprocessor, checked).
     """
 
     components_: Floats
-    threshold_: float
     n_features_in_: int
     preprocessor_: Any
-
-    @property
-    def classes_(self) -> Ints:
-        """The two labels of a pair."""
-        check_is_fitted(self)
-        return np.array([-1, 1])
 
     def get_mahalanobis_matrix(self) -> Floats:
         """The matrix M, (n_features, n_features)."""
@@ -91,6 +84,21 @@ class MahalanobisLearner(BaseEstimator):
     def pair_score(self, pairs: Any) -> Floats:
         """Similarity of each pair: the negative of its distance."""
         return -self.pair_distance(pairs)
+
+
+class MahalanobisLearner(Embedding):
+    """A metric and a threshold learned from pairs, which tell whether two points are alike.
+
+    A subclass provides, once fitted, ``threshold_`` beside what an `Embedding` needs.
+    """
+
+    threshold_: float
+
+    @property
+    def classes_(self) -> Ints:
+        """The two labels of a pair."""
+        check_is_fitted(self)
+        return np.array([-1, 1])
 
     def decision_function(self, pairs: Any) -> Floats:
         """The same as `pair_score`: larger means more alike."""

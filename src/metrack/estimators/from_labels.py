@@ -1,6 +1,7 @@
 """FromLabels: learn a metric from points with class labels."""
 
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import (
@@ -10,28 +11,38 @@ from sklearn.base import (
     clone,
 )
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrack.engine.kernels import Floats
 from metrack.estimators.base import FrozenMetric
+from metrack.estimators.batch import BatchLearner
+from metrack.estimators.constraints import pairs_from_labels
 from metrack.estimators.inputs import Points, check_points
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairMemory
 from metrack.estimators.sadl import SADL
+from metrack.estimators.settings import whole
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+online: Callable[[F], F] = available_if(lambda self: not isinstance(self.learner, BatchLearner))
 
 
 class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Any online pair learner, on a stream of points with class labels.
+    """Any pair learner, on points with class labels; an online one also on a stream of them.
 
-    Each new point is paired with points of a bounded memory: similar where their labels are equal,
-    dissimilar where they are not, as many of one kind as of the other. Points are taken in the
-    order given; batches of any sizes give the same metric, bit for bit, as one by one.
+    For an online learner, each new point is paired with points of a bounded memory: similar where
+    their labels are equal, dissimilar where they are not, as many of one kind as of the other.
+    Points are taken in the order given; batches of any sizes give the same metric, bit for bit, as
+    one by one. For a learner that takes all pairs at once, such as `ITML` or `MMC`, pairs are drawn
+    from all points, and there is `fit` alone.
 
     Parameters
     ----------
-    learner : OnlineLearner, optional
-        The pair learner, such as `SADL` (the default) or `COMID`; a copy of it is fitted.
+    learner : OnlineLearner or BatchLearner, optional
+        The pair learner, such as `SADL` (the default), `COMID` or `ITML`; a copy of it is fitted.
     memory : int
         Number of points remembered.
     recent : float in [0, 1]
@@ -39,13 +50,14 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         them. With 1 the labels' meaning may change from one moment to the next, with 0 nothing is
         expected to change.
     pairs_per_point : int
-        Most pairs drawn for a new point; fewer where the memory lacks partners.
+        Most pairs drawn for a new point; fewer where the memory lacks partners. A batch learner
+        gets this many times the number of points.
     random_state : int, RandomState or None
         For what is drawn, and for the learner where it has none of its own.
 
     Attributes
     ----------
-    learner_ : OnlineLearner
+    learner_ : OnlineLearner or BatchLearner
         The fitted learner, with all its read-outs.
     components_ : array (rank, n_features)
         L with M = L'L, of the learner.
@@ -70,7 +82,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def __init__(
         self,
-        learner: OnlineLearner | None = None,
+        learner: OnlineLearner | BatchLearner | None = None,
         memory: int = 256,
         recent: float = 0.5,
         pairs_per_point: int = 4,
@@ -93,6 +105,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         return self._learn(X, y, anew=True)
 
+    @online
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Go on learning, with points and labels as in `fit`; new classes may come at any time."""
         return self._learn(X, y, anew=not hasattr(self, "learner_"))
@@ -144,6 +157,9 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         before = self.__dict__.copy()
         try:
             points, labels = self._check(X, y, anew)
+            if isinstance(self.learner, BatchLearner):
+                self.learner_ = self._fit_batch(points, labels)
+                return self
             if anew:
                 self._start()
         except Exception:
@@ -151,6 +167,15 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise
         self.memory_.teach(self.learner_, points, labels)
         return self
+
+    def _fit_batch(self, points: Points, labels: list[Any]) -> BatchLearner:
+        learner: BatchLearner = clone(self.learner)
+        self._check_learner(learner)
+        n_pairs = whole("pairs_per_point", self.pairs_per_point) * len(labels)
+        pairs, y = pairs_from_labels(labels, n_pairs, self.random_state)
+        learner.set_params(preprocessor=points).fit(pairs, y)
+        learner.preprocessor = learner.preprocessor_ = None  # the points are not its own to keep
+        return learner
 
     def _check(self, X: Any, y: Any, anew: bool) -> tuple[Points, list[Any]]:
         X, y = validate_data(
@@ -161,19 +186,21 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _start(self) -> None:
         learner = SADL() if self.learner is None else clone(self.learner)
-        if not isinstance(learner, OnlineLearner):
-            raise ValueError(
-                f"learner={learner!r}; it must be one of metrack's online pair learners, such as "
-                "SADL()"
-            )
-        if learner.preprocessor is not None:
-            raise ValueError("the learner has a preprocessor; leave it None, as X holds the points")
+        self._check_learner(learner)
         rng = check_random_state(self.random_state)
         if learner.random_state is None:
             learner.set_params(random_state=rng.randint(2**31 - 1))
         memory = PairMemory(self.memory, self.recent, self.pairs_per_point, rng)
         learner._start(self.n_features_in_, None)
         self.learner_, self.memory_ = learner, memory
+
+    def _check_learner(self, learner: Any) -> None:
+        if not isinstance(learner, OnlineLearner | BatchLearner):
+            raise ValueError(
+                f"learner={learner!r}; it must be one of metrack's pair learners, such as SADL()"
+            )
+        if learner.preprocessor is not None:
+            raise ValueError("the learner has a preprocessor; leave it None, as X holds the points")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

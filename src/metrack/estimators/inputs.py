@@ -4,7 +4,7 @@ Every error names the offending row and says what to do. Nothing here changes a 
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,7 +56,7 @@ def check_preprocessor(preprocessor: Preprocessor) -> Preprocessor:
     return check_points(preprocessor, "preprocessor")
 
 
-def points_of(X: Any, preprocessor: Preprocessor, n_features: int) -> Points:
+def points_of(X: Any, preprocessor: Preprocessor, n_features: int | None) -> Points:
     """Points given as such, or as row numbers."""
     if preprocessor is not None and not sp.issparse(X):
         array = _numbers(X, "X", keep_integers=True)
@@ -68,56 +68,94 @@ def points_of(X: Any, preprocessor: Preprocessor, n_features: int) -> Points:
     return check_points(X, "X", n_features)
 
 
-class PairBatch:
-    """A checked batch of pairs: two arrays of points, or indices into one.
+class TupleBatch:
+    """A checked batch of pairs or triplets: arrays of points, or indices into one.
 
     Parameters
     ----------
-    pairs : array (n_pairs, 2, n_features), or integers (n_pairs, 2) with a preprocessor
+    tuples : array (n_tuples, size, n_features), or integers (n_tuples, size) with a preprocessor
     preprocessor : None, points, or callable
         As `check_preprocessor` returns it.
     n_features : int or None
         What the learner has seen before.
     """
 
-    def __init__(self, pairs: Any, preprocessor: Preprocessor, n_features: int | None) -> None:
-        array = _numbers(pairs, "pairs", keep_integers=True)
-        if array.ndim == 2 and array.shape[1:] == (2,) and preprocessor is not None:
+    name: ClassVar[str]
+    size: ClassVar[int]
+
+    def __init__(self, tuples: Any, preprocessor: Preprocessor, n_features: int | None) -> None:
+        name, size = self.name, self.size
+        array = _numbers(tuples, name, keep_integers=True)
+        if array.ndim == 2 and array.shape[1:] == (size,) and preprocessor is not None:
             self.rows: Ints | None
-            self.points, self.rows = _look_up(array, preprocessor, "pairs")
+            self.points, self.rows = _look_up(array, preprocessor, name)
             width = self.points.shape[1]
         else:
-            _check_pairs_shape(array)
+            _check_tuples_shape(array, name, size)
             self.rows = None
             self.points = np.ascontiguousarray(array, dtype=np.float64)
             width = self.points.shape[2]
-            _check_finite(self.points, lambda i: f"pairs[{i // (2 * width)}, {i // width % 2}]")
-        _check_width(width, "pairs", n_features)
+            _check_finite(
+                self.points, lambda i: f"{name}[{i // (size * width)}, {i // width % size}]"
+            )
+        _check_width(width, name, n_features)
         self.n_features = width
 
     def __len__(self) -> int:
         return len(self.points if self.rows is None else self.rows)
 
-    def differences(self, start: int, stop: int) -> Points:
-        """Rows x - z of a range of pairs."""
+    def member(self, i: int, start: int, stop: int) -> Points:
+        """Rows: the i-th point of each tuple in a range."""
         if self.rows is None:
-            u: Points = self.points[start:stop, 0] - self.points[start:stop, 1]
+            points: Points = self.points[start:stop, i]
         else:
-            rows = self.rows[start:stop]
-            u = self.points[rows[:, 0]] - self.points[rows[:, 1]]
-        return u
+            points = self.points[self.rows[start:stop, i]]
+        return points
 
-    def chunks(self, y: Floats) -> Iterator[Pairs]:
+    def _ranges(self) -> Iterator[tuple[int, int]]:
         """The batch in pieces that the engine takes."""
         for start in range(0, len(self), CHUNK):
-            stop = min(start + CHUNK, len(self))
-            u = self.differences(start, stop)
-            if sp.issparse(u):
-                where, starts = u.indices.astype(np.int64), u.indptr.astype(np.int64)
-                yield Pairs(u.data, where, starts, y[start:stop])
-            else:
-                where = np.arange(self.n_features)
-                yield Pairs(u.ravel(), where, np.empty(0, np.int64), y[start:stop])
+            yield start, min(start + CHUNK, len(self))
+
+
+class PairBatch(TupleBatch):
+    """Pairs (x, z)."""
+
+    name, size = "pairs", 2
+
+    def differences(self, start: int, stop: int) -> Points:
+        """Rows x - z of a range of pairs."""
+        return self.member(0, start, stop) - self.member(1, start, stop)
+
+    def chunks(self, y: Floats) -> Iterator[Pairs]:
+        """Differences and labels, piece by piece."""
+        for start, stop in self._ranges():
+            yield _rows(self.differences(start, stop), y[start:stop])
+
+
+class TripletBatch(TupleBatch):
+    """Triplets (anchor, positive, negative)."""
+
+    name, size = "triplets", 3
+
+    def gaps(self, start: int, stop: int) -> Points:
+        """Rows positive - negative of a range of triplets."""
+        return self.member(1, start, stop) - self.member(2, start, stop)
+
+    def chunks(self) -> Iterator[tuple[Pairs, Pairs]]:
+        """Anchors and gaps, piece by piece."""
+        for start, stop in self._ranges():
+            ones = np.ones(stop - start)
+            yield _rows(self.member(0, start, stop), ones), _rows(self.gaps(start, stop), ones)
+
+
+def _rows(points: Any, y: Floats) -> Pairs:
+    """Points as the engine takes them."""
+    if sp.issparse(points):
+        csr: Any = points
+        where, starts = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
+        return Pairs(csr.data, where, starts, y)
+    return Pairs(np.ravel(points), np.arange(points.shape[1]), np.empty(0, np.int64), y)
 
 
 def check_labels(y: Any, n_pairs: int) -> Floats:
@@ -158,7 +196,7 @@ def _numbers(values: Any, name: str, keep_integers: bool = False) -> Any:
     if sp.issparse(values):
         raise ValueError(
             f"{name} is a sparse matrix; pass the sparse matrix of points as preprocessor, and "
-            "pairs as an integer array (n_pairs, 2) of its rows"
+            "pairs or triplets as an integer array of its rows, one a line"
         )
     try:
         array = _array(values)
@@ -201,15 +239,17 @@ def _odd_row(values: Any) -> int:
     return 0
 
 
-def _check_pairs_shape(array: Any) -> None:
-    if array.ndim == 3 and array.shape[1] == 2 and len(array) > 0:
+def _check_tuples_shape(array: Any, name: str, size: int) -> None:
+    if array.ndim == 3 and array.shape[1] == size and len(array) > 0:
         return
     if array.size == 0:
-        raise ValueError(f"pairs is empty (shape {array.shape}); pass at least one pair")
+        raise ValueError(f"{name} is empty (shape {array.shape}); pass at least one {name[:-1]}")
     hint = ""
     if array.ndim == 2:
-        hint = "; for pairs of row numbers, pass the points they refer to as preprocessor"
-    raise ValueError(f"pairs must have shape (n_pairs, 2, n_features), got {array.shape}{hint}")
+        hint = f"; for {name} of row numbers, pass the points they refer to as preprocessor"
+    raise ValueError(
+        f"{name} must have shape (n_{name}, {size}, n_features), got {array.shape}{hint}"
+    )
 
 
 def _look_up(array: Any, preprocessor: Preprocessor, name: str) -> tuple[Any, Ints]:

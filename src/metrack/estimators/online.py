@@ -7,25 +7,61 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.bank import Bank, Factored
+from metrack.engine.dense import DenseMetric
 from metrack.engine.kernels import Floats
-from metrack.estimators.base import MahalanobisLearner, check_calibration
+from metrack.estimators.base import Embedding, MahalanobisLearner, check_calibration
 from metrack.estimators.embedding import steady
 from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
 
 
-class OnlineLearner(MahalanobisLearner):
-    """A bank of learners behind scikit-learn's and metric-learn's interface.
+class OnlineEmbedding(Embedding):
+    """A metric that is read out of a learner's state when it is asked for.
 
-    A subclass makes the bank. Fitted state is ``bank_`` (all that is learned), ``rng_`` and
+    A subclass makes that state. Fitted are ``bank_`` (all that is learned), ``rng_`` and
     ``preprocessor_``.
     """
 
     preprocessor: Any
     random_state: Any
-    bank_: Bank
+    bank_: Any
 
-    def _make_bank(self, n_features: int) -> Bank:
+    def _make_bank(self, n_features: int) -> Any:
         raise NotImplementedError
+
+    def _start(self, n_features: int, preprocessor: Any) -> None:
+        # The two that may refuse a setting come before anything changes.
+        rng, bank = check_random_state(self.random_state), self._make_bank(n_features)
+        self.bank_, self.rng_ = bank, rng
+        self.preprocessor_ = preprocessor
+        self.n_features_in_ = n_features
+        self._read: dict[str, Any] = {}
+
+    def _metric(self) -> Factored:
+        """The metric that stands for the bank."""
+        metric: Factored = self.bank_.metric(0)
+        return metric
+
+    @property
+    def components_(self) -> Floats:  # type: ignore[override]
+        """L with M = L'L, (rank_, n_features); rows by falling weight."""
+        check_is_fitted(self)
+        if "components" not in self._read:
+            self._read["components"] = factor(self._metric())
+            self._read["components"].flags.writeable = False  # read again until learning goes on
+        components: Floats = self._read["components"]
+        return components
+
+    @property
+    def rank_(self) -> int:
+        """Rank of the metric."""
+        return len(self.components_)
+
+
+class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
+    """Learners of pairs behind scikit-learn's and metric-learn's interface."""
+
+    bank_: Bank | DenseMetric
+    n_components: int | None = None  # for those that have no such setting
 
     def fit(self, pairs: Any, y: Any, calibration_params: dict[str, Any] | None = None) -> Self:
         """Forget everything, then learn the pairs in order.
@@ -78,14 +114,6 @@ class OnlineLearner(MahalanobisLearner):
         batch = PairBatch(pairs, preprocessor, n_features)
         return batch, check_labels(y, len(batch)), preprocessor
 
-    def _start(self, n_features: int, preprocessor: Any) -> None:
-        # The two that may refuse a setting come before anything changes.
-        rng, bank = check_random_state(self.random_state), self._make_bank(n_features)
-        self.bank_, self.rng_ = bank, rng
-        self.preprocessor_ = preprocessor
-        self.n_features_in_ = n_features
-        self._read: dict[str, Any] = {}
-
     def _observe(self, batch: PairBatch, y: Floats) -> Floats:
         self._read = {}
         losses = [self.bank_.observe(pairs, self._draws(len(pairs.y))) for pairs in batch.chunks(y)]
@@ -93,10 +121,6 @@ class OnlineLearner(MahalanobisLearner):
 
     def _draws(self, n_pairs: int) -> Floats:
         return np.empty(0)
-
-    def _metric(self) -> Factored:
-        """The metric that stands for the bank."""
-        return self.bank_.metric(0)
 
     def _mu(self) -> float:
         return float(self.bank_.learners.mu[0])
@@ -121,21 +145,6 @@ class OnlineLearner(MahalanobisLearner):
 
     def _set_threshold(self, value: float) -> None:
         self._read["threshold"] = value
-
-    @property
-    def components_(self) -> Floats:  # type: ignore[override]
-        """L with M = L'L, (rank_, n_features); rows by falling weight."""
-        check_is_fitted(self)
-        if "components" not in self._read:
-            self._read["components"] = factor(self._metric())
-            self._read["components"].flags.writeable = False  # read again until the next pair
-        components: Floats = self._read["components"]
-        return components
-
-    @property
-    def rank_(self) -> int:
-        """Rank of the metric."""
-        return len(self.components_)
 
     def _steady_components(self) -> Floats:
         """L with M = L'L that moves no more than M; as many rows as n_components asks for."""

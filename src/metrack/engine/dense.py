@@ -1,0 +1,253 @@
+"""Learners that hold a whole n x n matrix, and their rank-one updates: O(n^2) a step.
+
+A metric is kept as a factor L with M = L'L. What the textbook writes as
+
+    M - k Mu (Mu)' / (1 + k q),    q = u'Mu,
+
+is L - a w (L'w)' with w = Lu and a = (1 - sqrt(q' / q)) / q, where q' = q / (1 + k q) is the pair's
+squared distance after the step. So M stays positive definite whatever is rounded, and q is a sum of
+squares.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from metrack.engine.bank import Factored
+from metrack.engine.divergences import LARGEST
+from metrack.engine.kernels import Floats, Ints, add_scaled, dot, fill, inner, kernel
+from metrack.engine.rounds import SMALLEST, Pairs, Round, difference, make_round, rescale
+from metrack.engine.spectral import Difference
+
+ITML, LEGO = range(2)
+
+
+class Target(NamedTuple):
+    """How a factored metric moves: similar pairs to at most ``upper``, others to ``lower``."""
+
+    method: int
+    rate: float
+    upper: float
+    lower: float
+    scaled: bool  # u is measured in units of its root mean square
+
+
+class Metric(NamedTuple):
+    """The learner's state."""
+
+    factor: Floats  # L, (n, n)
+    mu: Floats  # its threshold on squared distances, one entry
+
+
+class Similarity(NamedTuple):
+    """The state of a learner of x'Wz."""
+
+    matrix: Floats  # W, (n, n)
+
+
+class Clock(NamedTuple):
+    """What a stream has shown so far; every array has one entry."""
+
+    pairs: Ints  # or triplets
+    moved: Ints  # those that say something: x != z
+    mean_square: Floats  # of |u|, or of |V|, over those
+
+
+def _new_clock() -> Clock:
+    return Clock(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1))
+
+
+class DenseMetric:
+    """One learner of a metric of full rank, in the place of a `Bank`.
+
+    Parameters
+    ----------
+    n_features : int
+    rule : Target
+    """
+
+    def __init__(self, n_features: int, rule: Target) -> None:
+        self.n_features = n_features
+        self.rule = rule
+        self.clock = _new_clock()
+        self.learners = Metric(np.eye(n_features), np.array([0.5 * (rule.upper + rule.lower)]))
+
+    def observe(self, pairs: Pairs, draws: Floats) -> Floats:
+        """Loss suffered on each pair before learning from it; nothing here is drawn."""
+        losses = np.empty(len(pairs.y))
+        w, r = np.empty(self.n_features), np.empty(self.n_features)
+        this = make_round(1, self.n_features)
+        observe_pairs(self.learners, self.clock, self.rule, pairs, losses, this, w, r)
+        return losses
+
+    def widen(self, n_features: int, capacity: int) -> None:
+        """Go on with more features, which have been 0 so far: there the metric is at its start."""
+        factor = np.eye(n_features)
+        factor[: self.n_features, : self.n_features] = self.learners.factor
+        self.learners = self.learners._replace(factor=factor)
+        self.n_features = n_features
+
+    def metric(self, j: int) -> Factored:
+        """The metric; there is no other than j = 0."""
+        _, lengths, vectors = np.linalg.svd(self.learners.factor)
+        return Factored(lengths**2 / unit(self.clock, self.rule.scaled), vectors, 0.0)
+
+
+class DenseSimilarity:
+    """One learner of a bilinear similarity x'Wz from triplets, by OASIS.
+
+    Parameters
+    ----------
+    n_features : int
+    longest : float
+        The longest step, C.
+    scaled : bool
+        V = p (p+ - p-)' is measured in units of its root mean square.
+    """
+
+    def __init__(self, n_features: int, longest: float, scaled: bool) -> None:
+        self.n_features = n_features
+        self.longest = longest
+        self.scaled = scaled
+        self.clock = _new_clock()
+        self.learners = Similarity(np.eye(n_features))
+
+    def observe(self, anchors: Pairs, gaps: Pairs) -> Floats:
+        """Loss suffered on each triplet before learning from it.
+
+        ``anchors`` are the rows p, ``gaps`` the rows p+ - p-.
+        """
+        losses = np.empty(len(anchors.y))
+        p, d = make_round(1, self.n_features), make_round(1, self.n_features)
+        W = self.learners.matrix
+        observe_triplets(W, self.clock, self.longest, self.scaled, anchors, gaps, losses, p, d)
+        return losses
+
+    def matrix(self) -> Floats:
+        """W in the units of the data."""
+        return self.learners.matrix / math.sqrt(unit(self.clock, self.scaled))
+
+    def metric(self, j: int) -> Factored:
+        """The positive semidefinite part of (W + W') / 2."""
+        W = self.matrix()
+        values, vectors = np.linalg.eigh(0.5 * (W + W.T))
+        kept = values > 0.0
+        return Factored(values[kept][::-1], vectors.T[kept][::-1], 0.0)
+
+
+def unit(clock: Clock, scaled: bool) -> float:
+    """Square of the length in which u, or V, is measured."""
+    mean_square = float(clock.mean_square[0])
+    return mean_square if scaled and mean_square > 0.0 else 1.0
+
+
+@kernel
+def observe_pairs(
+    learner: Metric,
+    clock: Clock,
+    rule: Target,
+    pairs: Pairs,
+    losses: Floats,
+    this: Round,
+    w: Floats,
+    r: Floats,
+) -> None:
+    """Predict, suffer and learn all pairs; ``w`` and ``r`` are working memory."""
+    L, rate = learner.factor, min(rule.rate, LARGEST)
+    n = L.shape[0]
+    for t in range(pairs.y.size):
+        clock.pairs[0] += 1
+        u = difference(pairs, t, this)
+        norm2 = dot(u.values, u.values, u.where.size)
+        if rule.scaled:
+            norm2 = rescale(u, norm2, clock.moved, clock.mean_square)
+        for i in range(n):
+            w[i] = _row_times(L[i], u)
+        q = dot(w, w, n)
+        g = rule.upper if pairs.y[t] > 0.0 else rule.lower
+        violated = q > g if pairs.y[t] > 0.0 else q < g
+        losses[t] = (q - g) ** 2 if violated else 0.0
+        if rule.method == LEGO:
+            losses[t] *= 0.5
+        if not violated or q < SMALLEST:
+            continue
+        ratio = _itml(rate, q, g) if rule.method == ITML else _lego(rate, q, g)
+        # No input may lead to a NaN.
+        ratio = min(max(ratio, 1.0 / LARGEST), max(1.0, LARGEST * norm2 / q))
+        a = (1.0 - math.sqrt(ratio)) / q
+        fill(r, 0.0, n)
+        for i in range(n):
+            add_scaled(r, w[i], L[i], n)
+        for i in range(n):
+            add_scaled(L[i], -a * w[i], r, n)
+
+
+@inner
+def _row_times(row: Floats, u: Difference) -> float:
+    if u.where.size == u.full.size:
+        return dot(row, u.full, u.full.size)
+    total = 0.0
+    for i in range(u.where.size):
+        total += row[u.where[i]] * u.values[i]
+    return total
+
+
+@inner
+def _itml(rate: float, q: float, g: float) -> float:
+    """Q' / q of an explicit step, adapted so that q at most doubles: 1 + k q >= 1/2."""
+    return 1.0 / (1.0 + max(2.0 * rate * (q - g) * q, -0.5))
+
+
+@inner
+def _lego(rate: float, q: float, g: float) -> float:
+    """Q' / q of the implicit step: rate q'^2 q + (1 - rate g q) q' - q = 0."""
+    half = 0.5 * (1.0 - rate * g * q)
+    root = math.hypot(half, math.sqrt(rate) * q)
+    # Of two forms of the solution, the one in which nothing cancels.
+    return 1.0 / (half + root) if half > 0.0 else (root - half) / (rate * q * q)
+
+
+@kernel
+def observe_triplets(
+    W: Floats,
+    clock: Clock,
+    longest: float,
+    scaled: bool,
+    anchors: Pairs,
+    gaps: Pairs,
+    losses: Floats,
+    this_anchor: Round,
+    this_gap: Round,
+) -> None:
+    """Predict, suffer and learn all triplets: the passive-aggressive step of OASIS."""
+    for t in range(losses.size):
+        clock.pairs[0] += 1
+        p, d = difference(anchors, t, this_anchor), difference(gaps, t, this_gap)
+        square = dot(p.values, p.values, p.where.size) * dot(d.values, d.values, d.where.size)
+        losses[t] = 1.0
+        if square < SMALLEST:  # as good as p = 0 or p+ = p-: there is nothing to learn
+            continue
+        before = clock.mean_square[0]
+        clock.moved[0] += 1
+        clock.mean_square[0] += (square - before) / clock.moved[0]
+        length = 1.0
+        if scaled:
+            length = math.sqrt(before if before > 0.0 else square)
+        score = 0.0
+        for i in range(p.where.size):
+            score += p.values[i] * _row_times(W[p.where[i]], d)
+        losses[t] = max(0.0, 1.0 - score / length)
+        step = min(longest, losses[t] / (square / length / length)) / length
+        if step > 0.0:
+            for i in range(p.where.size):
+                _add_to_row(W[p.where[i]], step * p.values[i], d)
+
+
+@inner
+def _add_to_row(row: Floats, factor: float, d: Difference) -> None:
+    if d.where.size == d.full.size:
+        add_scaled(row, factor, d.full, d.full.size)
+    else:
+        for i in range(d.where.size):
+            row[d.where[i]] += factor * d.values[i]

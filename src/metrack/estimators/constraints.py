@@ -1,0 +1,125 @@
+"""Pairs and triplets drawn from class labels.
+
+Points are put in the order of their classes, so that the partners of a point are a range of places;
+pairs and triplets can then be numbered from 0, and different numbers drawn at random stand for
+different ones. No list of all of them is made.
+"""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
+
+from metrack.engine.kernels import Ints
+from metrack.estimators.settings import whole
+
+
+def pairs_from_labels(labels: Any, n_pairs: int, random_state: Any = None) -> tuple[Ints, Ints]:
+    """Draw pairs of points, as many similar as dissimilar ones.
+
+    Parameters
+    ----------
+    labels : array (n_points,)
+        Class labels of any kind that can be sorted.
+    n_pairs : int
+        Half of them, rounded up, are similar; fewer pairs of a kind where there are not so many.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    pairs : array (n_pairs, 2)
+        Row numbers; no pair comes twice, and in random order.
+    y : array (n_pairs,)
+        +1 where both points are of the same class, else -1.
+
+    Examples
+    --------
+    >>> from metrack.estimators.constraints import pairs_from_labels
+    >>> pairs, y = pairs_from_labels(["a", "a", "b", "b", "b"], 6, random_state=0)
+    >>> pairs.shape, int(y.sum())
+    ((6, 2), 0)
+    """
+    n_pairs, rng = whole("n_pairs", n_pairs), check_random_state(random_state)
+    classes = _Classes(labels)
+    alike = _unrank(classes, classes.ends - classes.places - 1, 1, -(-n_pairs // 2), rng)
+    others = _unrank(classes, classes.n_points - classes.ends, None, n_pairs // 2, rng)
+    pairs = np.concatenate([alike, others])
+    y = np.repeat([1, -1], [len(alike), len(others)])
+    mixed = rng.permutation(len(pairs))
+    return pairs[mixed], y[mixed]
+
+
+def triplets_from_labels(labels: Any, n_triplets: int, random_state: Any = None) -> Ints:
+    """Draw triplets: a point, another of its class, and one of another class.
+
+    Parameters
+    ----------
+    labels : array (n_points,)
+        Class labels of any kind that can be sorted.
+    n_triplets : int
+        All there are, where there are not so many.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    array (n_triplets, 3)
+        Row numbers; no triplet comes twice, and in random order.
+
+    Examples
+    --------
+    >>> from metrack.estimators.constraints import triplets_from_labels
+    >>> sorted(triplets_from_labels(["a", "a", "b"], 9, random_state=0).tolist())
+    [[0, 1, 2], [1, 0, 2]]
+    """
+    n_triplets, rng = whole("n_triplets", n_triplets), check_random_state(random_state)
+    classes = _Classes(labels)
+    n_others = classes.n_points - classes.sizes
+    up_to = np.cumsum((classes.sizes - 1) * n_others)
+    numbers = _different(int(up_to[-1]), n_triplets, rng)
+    first = np.searchsorted(up_to, numbers, side="right")
+    left = up_to[first] - 1 - numbers
+    second, third = np.divmod(left, n_others[first])
+    start, size = classes.ends[first] - classes.sizes[first], classes.sizes[first]
+    second = start + (first - start + 1 + second) % size
+    third = (classes.ends[first] + third) % classes.n_points
+    return classes.order[np.column_stack([first, second, third])]
+
+
+class _Classes:
+    """Points in the order of their classes."""
+
+    def __init__(self, labels: Any) -> None:
+        given = np.asarray(labels)
+        if given.ndim != 1:
+            raise ValueError(f"labels must be 1-D, one a point; got shape {given.shape}")
+        if given.size < 2:
+            raise ValueError(f"there are labels of {given.size} sample; pairs need two or more")
+        codes = np.unique(given, return_inverse=True)[1]
+        counts = np.bincount(codes)
+        if counts.max() < 2:
+            raise ValueError("no class has two points: there are no similar pairs to draw")
+        if counts.size < 2:
+            raise ValueError("there is only one class: there are no dissimilar pairs to draw")
+        self.n_points = given.size
+        self.order: Ints = np.argsort(codes, kind="stable")
+        self.places = np.arange(given.size)
+        self.sizes: Ints = np.repeat(counts, counts)  # of the class at each place
+        self.ends: Ints = np.repeat(np.cumsum(counts), counts)
+
+
+def _unrank(
+    classes: _Classes, n_partners: Ints, offset: int | None, n_pairs: int, rng: Any
+) -> Ints:
+    """Different pairs of a point and one after it: ``offset`` places on, or after its class."""
+    up_to = np.cumsum(n_partners)
+    numbers = _different(int(up_to[-1]), n_pairs, rng)
+    first = np.searchsorted(up_to, numbers, side="right")
+    begin = classes.ends[first] if offset is None else first + offset
+    return classes.order[np.column_stack([first, begin + up_to[first] - 1 - numbers])]
+
+
+def _different(n: int, n_wanted: int, rng: Any) -> Ints:
+    """Whole numbers below n, all different, in random order."""
+    numbers = sample_without_replacement(n, min(n, n_wanted), random_state=rng)
+    return rng.permutation(numbers.astype(np.int64))  # type: ignore[no-any-return]

@@ -1,0 +1,83 @@
+"""LEGO: LogDet exact gradient online, one implicit step a pair."""
+
+from typing import Any
+
+from metrack.engine.dense import LEGO as METHOD
+from metrack.engine.dense import DenseMetric
+from metrack.estimators.online import OnlineLearner
+from metrack.estimators.online_itml import target_rule
+
+
+class LEGO(OnlineLearner):
+    """LogDet exact gradient online metric learning.
+
+    A similar pair is to have a squared distance q of at most ``upper``, a dissimilar one of at
+    least ``lower``. A pair that misses its target g moves the metric to
+
+        argmin over M of  D(M, M_t) + e (u'Mu - g)^2 / 2
+
+    with the LogDet divergence D, exactly (Jain, Kulis, Dhillon and Grauman, 2008): the step stops
+    short of the target, and M stays positive definite, whatever e is. It starts at the identity
+    and has full rank; a step takes time and memory proportional to n_features^2.
+
+    Parameters
+    ----------
+    learning_rate : float
+        Step size e.
+    upper, lower : float
+        Targets for the squared distance of similar and of dissimilar pairs, upper <= lower. With
+        ``scale="auto"``, 1 is the mean over all pairs at the start.
+    scale : {"auto", None}
+        "auto" measures differences in units of their root mean square so far, so that results do
+        not depend on the data's units.
+    preprocessor : array, CSR matrix or callable, optional
+        Points that pairs of row numbers refer to.
+    random_state : int, RandomState or None
+        Not used here: the step is deterministic.
+
+    Attributes
+    ----------
+    components_ : array (n_features, n_features)
+        L with M = L'L.
+    mu_, threshold_ : float
+        Half way between the targets: (upper + lower) / 2 for the squared distance, and its root
+        for the distance. It is not learned; `calibrate_threshold` may find a better one.
+    rank_ : int
+    n_pairs_seen_ : int
+
+    Notes
+    -----
+    `observe` gives the loss (q - g)^2 / 2 of pairs that miss their target, and 0 for the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from metrack import LEGO
+    >>> rng = np.random.default_rng(0)
+    >>> pairs = rng.normal(size=(1000, 2, 5))
+    >>> y = np.where(np.abs(pairs[:, 0, 0] - pairs[:, 1, 0]) < 1, 1, -1)
+    >>> learner = LEGO().fit(pairs[:900], y[:900])
+    >>> learner.score(pairs[900:], y[900:]) > 0.95
+    True
+    """
+
+    bank_: DenseMetric
+
+    def __init__(
+        self,
+        learning_rate: float = 0.5,
+        upper: float = 0.25,
+        lower: float = 1.75,
+        scale: str | None = "auto",
+        preprocessor: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.upper = upper
+        self.lower = lower
+        self.scale = scale
+        self.preprocessor = preprocessor
+        self.random_state = random_state
+
+    def _make_bank(self, n_features: int) -> DenseMetric:
+        return DenseMetric(n_features, target_rule(self, METHOD))

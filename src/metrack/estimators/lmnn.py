@@ -1,0 +1,271 @@
+"""LMNN: neighbours of the same class near, others beyond a margin."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from metrack.engine.descent import minimise
+from metrack.engine.impostors import Impostors, nearest_of_class
+from metrack.engine.kernels import Floats
+from metrack.estimators.base import Embedding
+from metrack.estimators.inputs import check_points
+from metrack.estimators.progress import Fitting, warn_not_converged
+from metrack.estimators.settings import choice, is_number, positive, whole
+
+INITS = dict.fromkeys(("auto", "identity", "pca", "lda", "random"), 0)
+START = 4.0  # mean squared distance of targets at the start, in margins
+FLOOR = 1e-8  # least variance in any direction, of the most: what is below is not stretched
+
+
+class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
+    """Large-margin nearest neighbours (Weinberger and Saul, 2009).
+
+    Every point has targets, the nearest points of its class in Euclidean distance. The metric pulls
+    targets j near to their point i, and pushes impostors l, points of other classes that are not
+    farther than a target by a margin of 1, away. With squared distances d it minimises
+
+        regularization * sum d_ij + (1 - regularization) * sum max(0, 1 + d_ij - d_il)
+
+    over L, M = L'L, by L-BFGS from a start that does not depend on the data's units. It stops when
+    the last 10 iterations together have lowered the objective by less than ``tol``, relative. All
+    values are exact; at most a block of distances is held at a time.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Targets of each point; fewer where its class has not so many.
+    n_components : int, optional
+        Rows of L: dimensions of the embedding. By default as many as features; then the problem is
+        convex in M.
+    regularization : float in (0, 1)
+        Weight of the pull against that of the push.
+    init : {"auto", "identity", "pca", "lda", "random"} or array (n_components, n_features)
+        Where L starts, up to its size for the named ones. "auto" takes "lda" where it has as many
+        directions as ``n_components``, else "pca", and "identity" where none is left out.
+    warm_start : bool
+        Start from the last fit, if it had as many features and components.
+    max_iter : int
+    tol : float
+    verbose : int
+        0 silent, 1 a bar on a terminal once a fit takes more than a second, 2 a line an iteration.
+    random_state : int, RandomState or None
+        For "pca" and "random".
+
+    Attributes
+    ----------
+    components_ : array (n_components, n_features)
+        L; its rows are orthogonal, those that matter most first.
+    objective_ : float
+    n_iter_ : int
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    See Also
+    --------
+    FromTransformer : Gives it a threshold, and with it predictions for pairs.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from metrack import LMNN
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = make_pipeline(LMNN(n_components=2), KNeighborsClassifier(3))
+    >>> bool(cross_val_score(model, X, y).mean() > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 3,
+        n_components: int | None = None,
+        regularization: float = 0.5,
+        init: Any = "auto",
+        warm_start: bool = False,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        verbose: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.n_components = n_components
+        self.regularization = regularization
+        self.init = init
+        self.warm_start = warm_start
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : array (n_points, n_features)
+        y : array (n_points,)
+            Class labels of any kind; two classes or more, one of them with two points or more.
+        """
+        before = self.__dict__.copy()
+        try:
+            return self._fit(X, y)
+        except Exception:
+            self.__dict__ = before
+            raise
+
+    def _fit(self, X: Any, y: Any) -> Self:
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_points(X)
+        check_classification_targets(y)
+        codes = np.unique(y, return_inverse=True)[1]
+        counts = np.bincount(codes)
+        if counts.size < 2 or counts.max() < 2:
+            raise ValueError(
+                f"y has {counts.size} class{'es' if counts.size > 1 else ''} of at most "
+                f"{counts.max()} points; LMNN needs two classes, and one of two points"
+            )
+        pull = self.regularization
+        if not (is_number(pull) and 0.0 < pull < 1.0):
+            raise ValueError(f"regularization={pull!r}; it must be a number between 0 and 1")
+        max_iter, tol = whole("max_iter", self.max_iter), positive("tol", self.tol)
+        order = np.argsort(codes, kind="stable")
+        points = X[order] - X.mean(axis=0)
+        spread = float(np.sqrt(np.mean(points * points))) or 1.0
+        points /= spread
+        ends = np.cumsum(counts)
+        targets = nearest_of_class(points, ends, whole("n_neighbors", self.n_neighbors))
+        objective = Impostors(points, ends, *targets, pull)
+        stretch, back = _whitening(points)
+        start = self._start(points, codes[order], objective, spread)
+
+        def whitened(V: Floats) -> tuple[float, Floats]:
+            value, slope = objective(V @ stretch)
+            return value, slope @ stretch.T
+
+        with Fitting("LMNN", self.verbose, max_iter) as fitting:
+
+            def report(n_iter: int, value: float) -> bool:
+                words = f"objective {value:.6g}, {objective.n_active} pairs too near"
+                fitting.report(n_iter, words)
+                return False
+
+            found = minimise(whitened, start @ back, max_iter, tol, report)
+        _, sizes, rows = np.linalg.svd(found.x @ stretch / spread, full_matrices=False)
+        self.components_ = sizes[:, None] * rows
+        self.objective_, self.n_iter_ = found.value, found.n_iter
+        self.preprocessor_ = None
+        if not found.converged:
+            goal, remedy = "the relative gain of 10 iterations", ", or lower n_components"
+            warn_not_converged("LMNN", max_iter, goal, tol, remedy)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Embed points where the Euclidean distance is the learned one.
+
+        Parameters
+        ----------
+        X : array (n_points, n_features)
+
+        Returns
+        -------
+        array (n_points, n_components)
+            Directions that matter most come first.
+        """
+        check_is_fitted(self)
+        points = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(points @ self.components_.T)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _start(self, points: Floats, codes: Any, objective: Impostors, spread: float) -> Floats:
+        """L to start from, for points in units of their spread."""
+        n_features = points.shape[1]
+        width = n_features
+        if self.n_components is not None:
+            width = whole("n_components", self.n_components)
+            if width > n_features:
+                raise ValueError(f"n_components={width}; there are only {n_features} features")
+        rng = check_random_state(self.random_state)
+        if self.warm_start and getattr(self, "components_", np.empty(0)).shape == (
+            width,
+            n_features,
+        ):
+            # What the last fit had given up may count again.
+            turn, sizes, rows = np.linalg.svd(self.components_ * spread, full_matrices=False)
+            warm: Floats = (turn * np.maximum(sizes, 0.01 * sizes[0])) @ rows
+            return warm
+        if not isinstance(self.init, str):
+            given = np.array(self.init, dtype=np.float64)
+            if given.shape != (width, n_features) or not np.isfinite(given).all():
+                raise ValueError(
+                    f"init must be one of {', '.join(map(repr, INITS))}, or finite numbers of "
+                    f"shape {(width, n_features)}"
+                )
+            return given * spread
+        choice("init", self.init, INITS)
+        directions = _directions(self.init, width, points, codes, rng)
+        i = np.repeat(np.arange(len(points)), objective.n_targets)
+        j = objective.targets[np.arange(objective.targets.shape[1]) < objective.n_targets[:, None]]
+        apart = (points @ directions.T)[i] - (points @ directions.T)[j]
+        mean = float(np.mean(np.sum(apart * apart, axis=1)))
+        scaled: Floats = directions * np.sqrt(START / mean) if mean > 0.0 else directions
+        return scaled
+
+
+def _whitening(points: Floats) -> tuple[Floats, Floats]:
+    """A matrix that makes features uncorrelated and of variance 1, and its inverse.
+
+    Descent goes by the result, so that features of very different sizes do not slow it down.
+    """
+    sizes = np.sqrt(np.mean(points * points, axis=0))
+    sizes[sizes == 0.0] = 1.0
+    scaled = points / sizes
+    variances, vectors = np.linalg.eigh(scaled.T @ scaled / len(points))
+    roots = np.sqrt(np.maximum(variances, FLOOR * max(variances[-1], 1.0)))
+    return ((vectors / roots) @ vectors.T) / sizes, sizes[:, None] * ((vectors * roots) @ vectors.T)
+
+
+def _directions(init: str, width: int, points: Floats, codes: Any, rng: Any) -> Floats:
+    n_classes, (n_points, n_features) = codes[-1] + 1, points.shape
+    most = min(n_features, n_classes - 1)
+    if init == "auto":
+        if width <= most and n_points > n_classes:
+            init = "lda"
+        else:
+            init = "pca" if width < min(n_features, n_points) else "identity"
+    if init == "identity":
+        return np.eye(width, n_features)
+    if init == "random":
+        return np.asarray(rng.normal(size=(width, n_features)))
+    if init == "pca":
+        if width > n_points:
+            raise ValueError(
+                f"init='pca' has no more than {n_points} directions, one a point, and "
+                f"n_components={width}; use init='identity'"
+            )
+        return np.asarray(PCA(width, random_state=rng).fit(points).components_)
+    if width > most:
+        raise ValueError(
+            f"init='lda' has no more than {most} directions, one fewer than classes, and "
+            f"n_components={width}; use init='pca'"
+        )
+    lda = LinearDiscriminantAnalysis(n_components=width).fit(points, codes)
+    found = np.asarray(lda.scalings_.T[:width])
+    if len(found) < width:  # classes whose centres lie on a line or a plane
+        found = np.vstack([found, np.eye(width - len(found), n_features)])
+    return found

@@ -1,0 +1,94 @@
+"""OnlineITML: information-theoretic metric learning, one explicit step a pair."""
+
+from typing import Any
+
+from metrack.engine.dense import ITML, DenseMetric, Target
+from metrack.estimators.online import OnlineLearner
+from metrack.estimators.settings import choice, positive
+
+
+class OnlineITML(OnlineLearner):
+    """Information-theoretic metric learning, online.
+
+    A similar pair is to have a squared distance q of at most ``upper``, a dissimilar one of at
+    least ``lower``. A pair that misses its target g moves the metric by a gradient step of
+    (q - g)^2 in the LogDet geometry (Davis, Kulis, Jain, Sra and Dhillon, 2007),
+
+        M <- M - k Mu (Mu)' / (1 + k q),    k = 2 e (q - g),
+
+    with e made smaller where it would more than double q: so M stays positive definite. It starts
+    at the identity and has full rank; a step takes time and memory proportional to n_features^2.
+
+    Parameters
+    ----------
+    learning_rate : float
+        Step size e.
+    upper, lower : float
+        Targets for the squared distance of similar and of dissimilar pairs, upper <= lower. With
+        ``scale="auto"``, 1 is the mean over all pairs at the start.
+    scale : {"auto", None}
+        "auto" measures differences in units of their root mean square so far, so that results do
+        not depend on the data's units.
+    preprocessor : array, CSR matrix or callable, optional
+        Points that pairs of row numbers refer to.
+    random_state : int, RandomState or None
+        Not used here: the step is deterministic.
+
+    Attributes
+    ----------
+    components_ : array (n_features, n_features)
+        L with M = L'L.
+    mu_, threshold_ : float
+        Half way between the targets: (upper + lower) / 2 for the squared distance, and its root
+        for the distance. It is not learned; `calibrate_threshold` may find a better one.
+    rank_ : int
+    n_pairs_seen_ : int
+
+    Notes
+    -----
+    `observe` gives the loss (q - g)^2 of pairs that miss their target, and 0 for the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from metrack import OnlineITML
+    >>> rng = np.random.default_rng(0)
+    >>> pairs = rng.normal(size=(1000, 2, 5))
+    >>> y = np.where(np.abs(pairs[:, 0, 0] - pairs[:, 1, 0]) < 1, 1, -1)
+    >>> learner = OnlineITML().fit(pairs[:900], y[:900])
+    >>> learner.score(pairs[900:], y[900:]) > 0.95
+    True
+    >>> int(np.argmax(np.abs(learner.components_[0])))  # the feature that matters
+    0
+    """
+
+    bank_: DenseMetric
+
+    def __init__(
+        self,
+        learning_rate: float = 0.1,
+        upper: float = 0.25,
+        lower: float = 1.75,
+        scale: str | None = "auto",
+        preprocessor: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.upper = upper
+        self.lower = lower
+        self.scale = scale
+        self.preprocessor = preprocessor
+        self.random_state = random_state
+
+    def _make_bank(self, n_features: int) -> DenseMetric:
+        return DenseMetric(n_features, target_rule(self, ITML))
+
+
+def target_rule(settings: Any, method: int) -> Target:
+    """The engine's rule, from an estimator's settings."""
+    choice("scale", settings.scale, {"auto": 0, None: 0})
+    rate = positive("learning_rate", settings.learning_rate)
+    upper, lower = positive("upper", settings.upper), positive("lower", settings.lower)
+    if upper > lower:
+        raise ValueError(f"upper={settings.upper!r}; it must be at most lower={settings.lower!r}")
+    return Target(method, rate, upper, lower, scaled=settings.scale == "auto")

@@ -1,0 +1,79 @@
+"""POLA: pseudo-metric online learning, two projections a pair."""
+
+import sys
+from typing import Any
+
+from metrack.estimators.comid import COMID
+
+
+class POLA(COMID):
+    """Pseudo-metric online learning algorithm.
+
+    A pair with a margin y (mu - d^2) below 1 moves the metric M and the threshold mu to the nearest
+    ones (in the Frobenius norm) that give it a margin of 1, and those to the nearest with M
+    positive semidefinite and mu >= 1 (Shalev-Shwartz, Singer and Ng, 2004). It starts at M = 0 and
+    mu = 1.
+
+    The first projection is COMID's implicit step for the hinge with the Frobenius divergence, where
+    no learning rate bounds it; the second is COMID's own, without a regulariser. So POLA is `COMID`
+    with these settings fixed, and there is nothing to tune.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Most directions a metric may have; ``truncated_mass_`` tells what that cost. None: exact.
+    scale : {"auto", None}
+        "auto" measures differences in units of their root mean square so far, so that results do
+        not depend on the data's units.
+    preprocessor : array, CSR matrix or callable, optional
+        Points that pairs of row numbers refer to.
+    random_state : int, RandomState or None
+        Not used here: the step is deterministic.
+
+    Attributes
+    ----------
+    components_ : array (rank_, n_features)
+        L with M = L'L.
+    mu_, threshold_ : float
+        Threshold on the squared distance, and on the distance.
+    rank_ : int
+    truncated_mass_ : float
+        Eigenvalue mass that ``n_components`` has cut off so far.
+    n_pairs_seen_ : int
+
+    Notes
+    -----
+    `observe` gives the hinge loss max(0, 1 - y (mu - d^2)).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from metrack import POLA
+    >>> rng = np.random.default_rng(0)
+    >>> pairs = rng.normal(size=(1000, 2, 5))
+    >>> y = np.where(np.abs(pairs[:, 0, 0] - pairs[:, 1, 0]) < 1, 1, -1)
+    >>> learner = POLA().fit(pairs[:900], y[:900])
+    >>> learner.score(pairs[900:], y[900:]) > 0.9
+    True
+    """
+
+    loss = "hinge"
+    divergence = "frobenius"
+    regularizer = None
+    rho = 0.0
+    learning_rate = sys.float_info.max
+    schedule = "constant"
+    step = "implicit"
+    init = "zero"
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        scale: str | None = "auto",
+        preprocessor: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.scale = scale
+        self.preprocessor = preprocessor
+        self.random_state = random_state

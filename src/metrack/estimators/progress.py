@@ -1,0 +1,84 @@
+"""How a long fit shows that it goes on, and says that it did not arrive."""
+
+import time
+import warnings
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from sklearn.exceptions import ConvergenceWarning
+
+from metrack.estimators.settings import is_number
+
+PATIENCE = 1.0  # seconds before a bar appears
+
+
+class Fitting:
+    """Progress of a fit: nothing (``verbose=0``), a bar (1), or a line an iteration (2 and more).
+
+    The bar appears on a terminal only, and only where a fit takes more than a second. Both are
+    written to the standard error.
+
+    Parameters
+    ----------
+    name : str
+        Of the learner.
+    verbose : int
+    max_iter : int
+    """
+
+    def __init__(self, name: str, verbose: Any, max_iter: int) -> None:
+        if not (isinstance(verbose, bool) or (is_number(verbose) and verbose >= 0)):
+            raise ValueError(f"verbose={verbose!r}; it must be a number >= 0")
+        self.name, self.verbose, self.max_iter = name, int(verbose), max_iter
+        self.bar: Progress | None = None
+
+    def __enter__(self) -> Self:
+        self.start = time.monotonic()
+        self.console = Console(stderr=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def report(self, n_iter: int, words: str) -> None:
+        """Tell how far the fit has come."""
+        if self.verbose >= 2:
+            line = f"[{self.name}] iteration {n_iter} of at most {self.max_iter}: {words}"
+            self.console.print(line, markup=False, highlight=False)
+        elif self.verbose and self.console.is_terminal:
+            if self.bar is None and time.monotonic() - self.start > PATIENCE:
+                self.bar = _bar(self.console)
+                self.task = self.bar.add_task(self.name, total=self.max_iter, words="")
+                self.bar.start()
+            if self.bar is not None:
+                self.bar.update(self.task, completed=n_iter, words=words)
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("iterations at most, {task.fields[words]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+
+
+def warn_not_converged(name: str, max_iter: int, goal: str, tol: float, remedy: str) -> None:
+    """Warn that a fit ended before its goal, and say what to do."""
+    warnings.warn(
+        f"{name} stopped at max_iter={max_iter} before {goal} fell below tol={tol:g}. The metric "
+        f"can be used, but is not the best one yet: raise max_iter or tol{remedy}.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
