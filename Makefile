@@ -10,7 +10,7 @@ export OMP_NUM_THREADS := 1
 # that Python calls, and would go on with old code after an edit elsewhere.
 export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba/$(shell cat src/metrack/engine/*.py | cksum | cut -d' ' -f1)
 
-.PHONY: demo test bench lint docs clean
+.PHONY: demo test bench bench-tracking lint docs clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
@@ -21,6 +21,9 @@ test: lint
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/run.py
+
+bench-tracking: .venv/installed
+	$(BIN)/python benchmarks/tracking.py
 
 lint: .venv/installed
 	$(BIN)/ruff check

@@ -89,7 +89,7 @@ def test_thresholds(itml, data):
     itml.calibrate_threshold(data.pairs_valid, data.y_valid, strategy="max_tpr", min_rate=0.99)
     assert (itml.predict(data.pairs_valid)[data.y_valid == -1] == -1).mean() >= 0.99
     itml.calibrate_threshold(data.pairs_valid, data.y_valid, strategy="f_beta", beta=2)
-    assert (itml.predict(data.pairs_test)[data.y_test == 1] == 1).mean() > 0.9
+    assert (itml.predict(data.pairs_test)[data.y_test == 1] == 1).mean() > 0.85
     itml.set_threshold(0.0)
     assert (itml.predict(data.pairs_test) == -1).all()
 

@@ -15,7 +15,12 @@ PRECISION = 1e-9
 
 def both(n, **options):
     """The learner and its oracle with the same settings."""
-    settings_ = {"rho": 0.01, "learning_rate": 0.1, "step": "implicit"} | options
+    settings_ = {
+        "divergence": "frobenius",
+        "rho": 0.01,
+        "learning_rate": 0.1,
+        "step": "implicit",
+    } | options
     return COMID(scale=None, **settings_), DenseCOMID(n, **settings_)
 
 

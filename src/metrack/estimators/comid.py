@@ -6,11 +6,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine import rounds
 from metrack.engine.bank import Bank
-from metrack.engine.divergences import DIVERGENCES, FROBENIUS
+from metrack.engine.divergences import BURG, DIVERGENCES, FROBENIUS, VON_NEUMANN
 from metrack.engine.losses import LOSSES
 from metrack.engine.steps import STEPS
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.settings import choice, positive, whole
+
+FULL_RANK_UP_TO = 100  # features: beyond, a step of full rank takes too long for a default
+AUTO_RATE = {FROBENIUS: 0.8, VON_NEUMANN: 0.3, BURG: 0.3}
+AUTO_RHO = {FROBENIUS: 0.001, VON_NEUMANN: 0.0, BURG: 0.0}
 
 
 class COMID(OnlineLearner):
@@ -26,14 +30,15 @@ class COMID(OnlineLearner):
     ----------
     loss : {"hinge", "squared_hinge", "logistic", "exponential", "least_squares"}
         Loss on the margin y (mu - d^2).
-    divergence : {"frobenius", "von_neumann", "burg"}
-        Geometry of the step.
+    divergence : {"auto", "frobenius", "von_neumann", "burg"}
+        Geometry of the step. "auto" is Burg, which learns fastest, where a metric of full rank can
+        be afforded: up to 100 features, no ``n_components``, implicit steps; else Frobenius.
     regularizer : {"nuclear", None}
         The nuclear norm asks for a metric of low rank.
-    rho : float
-        Strength of the regulariser.
-    learning_rate : float
-        Step size e.
+    rho : float or "auto"
+        Strength of the regulariser; "auto" is 0.001 for Frobenius, else 0.
+    learning_rate : float or "auto"
+        Step size e; "auto" is 0.8 for Frobenius, else 0.3.
     schedule : {"constant", "invsqrt"}
         Keep the step size, or divide it by sqrt(t).
     step : {"implicit", "explicit"}
@@ -77,13 +82,15 @@ class COMID(OnlineLearner):
     0
     """
 
+    bank_: Bank
+
     def __init__(
         self,
         loss: str = "hinge",
-        divergence: str = "frobenius",
+        divergence: str = "auto",
         regularizer: str | None = "nuclear",
-        rho: float = 0.003,
-        learning_rate: float = 0.8,
+        rho: float | str = "auto",
+        learning_rate: float | str = "auto",
         schedule: str = "constant",
         step: str = "implicit",
         n_components: int | None = None,
@@ -114,7 +121,7 @@ class COMID(OnlineLearner):
     def _make_bank(self, n_features: int) -> Bank:
         schedule = choice("schedule", self.schedule, rounds.SCHEDULES)
         rule = comid_rule(self, n_features)._replace(schedule=schedule)
-        rate = positive("learning_rate", self.learning_rate)
+        rate = automatic("learning_rate", self.learning_rate, AUTO_RATE[rule.divergence])
         return Bank(n_features, rule, rate, identity=starts_at_identity(self, rule.divergence))
 
 
@@ -122,13 +129,14 @@ def comid_rule(settings: Any, n_features: int) -> rounds.Rule:
     """The engine's rule for a single learner, from an estimator's settings."""
     choice("regularizer", settings.regularizer, {"nuclear": 0, None: 0})
     choice("scale", settings.scale, {"auto": 0, None: 0})
-    rho = positive("rho", settings.rho, or_zero=True)
+    divergence = resolve_divergence(settings, n_features)
+    rho = automatic("rho", settings.rho, AUTO_RHO[divergence], or_zero=True)
     capacity = n_features
     if settings.n_components is not None:
         capacity = min(whole("n_components", settings.n_components), n_features)
     return rounds.Rule(
         loss=choice("loss", settings.loss, LOSSES),
-        divergence=choice("divergence", settings.divergence, DIVERGENCES),
+        divergence=divergence,
         step=choice("step", settings.step, STEPS),
         schedule=rounds.CONSTANT,
         rho=rho if settings.regularizer else 0.0,
@@ -142,9 +150,30 @@ def comid_rule(settings: Any, n_features: int) -> rounds.Rule:
     )
 
 
+def resolve_divergence(settings: Any, n_features: int) -> int:
+    """The divergence asked for; "auto" is Burg where a metric of full rank can be afforded.
+
+    Burg adapts to the data's covariance as a second-order method does, and learned faster than
+    Frobenius on all streams tried, but it keeps full rank and can't start at 0.
+    """
+    choice("step", settings.step, STEPS)
+    choice("init", settings.init, {"auto": 0, "zero": 0, "identity": 0})
+    if settings.divergence != "auto":
+        return choice("divergence", settings.divergence, {"auto": -1, **DIVERGENCES})
+    affordable = settings.n_components is None and n_features <= FULL_RANK_UP_TO
+    fits = affordable and settings.step == "implicit" and settings.init != "zero"
+    return BURG if fits else FROBENIUS
+
+
+def automatic(name: str, value: Any, default: float, or_zero: bool = False) -> float:
+    """A number, or what "auto" stands for."""
+    if isinstance(value, str) and value == "auto":
+        return default
+    return positive(name, value, or_zero)
+
+
 def starts_at_identity(settings: Any, divergence: int) -> bool:
     """Whether M starts at I; refuses a start that the divergence cannot leave."""
-    choice("init", settings.init, {"auto": 0, "zero": 0, "identity": 0})
     if settings.init == "zero" and divergence != FROBENIUS:
         raise ValueError(
             f"init='zero' with divergence={settings.divergence!r}: it could never leave 0; "

@@ -10,7 +10,7 @@ from metrack.engine.bank import Bank, Factored
 from metrack.engine.combiners import ADER, ALWAYS_ON, COMBINERS
 from metrack.engine.kernels import Floats, Ints
 from metrack.estimators.base import FrozenMetric
-from metrack.estimators.comid import comid_rule, starts_at_identity
+from metrack.estimators.comid import AUTO_RATE, automatic, comid_rule, starts_at_identity
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.settings import choice, positive, whole
 
@@ -51,11 +51,11 @@ class SADL(OnlineLearner):
 
     Parameters
     ----------
-    eta0 : float
-        Learning rate of a memory of length 1.
+    eta0 : float or "auto"
+        Learning rate of a memory of length 1; "auto" is 0.8 for the Frobenius divergence, else 0.3.
     first_interval : int
         Length of the shortest memory.
-    combiner : {"adanormalhedge", "cbce", "sadl", "fixed_share", "ader"}
+    combiner : {"cbce", "adanormalhedge", "sadl", "fixed_share", "ader"}
         Weight rule. "fixed_share" and "ader" have always-on learners, the others the dyadic cover.
     output : {"average", "sample", "best"}
         Predict with the weighted mean of the metrics, with one drawn by its weight, or with the
@@ -97,15 +97,17 @@ class SADL(OnlineLearner):
     [0, 1]
     """
 
+    bank_: Bank
+
     def __init__(
         self,
         loss: str = "hinge",
-        divergence: str = "frobenius",
+        divergence: str = "auto",
         regularizer: str | None = "nuclear",
-        rho: float = 0.003,
-        eta0: float = 0.8,
+        rho: float | str = "auto",
+        eta0: float | str = "auto",
         first_interval: int = 1,
-        combiner: str = "adanormalhedge",
+        combiner: str = "cbce",
         output: str = "average",
         weight_loss: str = "capped",
         cap: float = 2.0,
@@ -141,6 +143,7 @@ class SADL(OnlineLearner):
         sets ``eta0`` and ``rho`` by cross-validation: pass yours.
         """
         paper: dict[str, Any] = {
+            "divergence": "frobenius",
             "combiner": "sadl",
             "output": "sample",
             "step": "explicit",
@@ -166,7 +169,7 @@ class SADL(OnlineLearner):
         return Bank(
             n_features,
             rule,
-            rate=positive("eta0", self.eta0),
+            rate=automatic("eta0", self.eta0, AUTO_RATE[rule.divergence]),
             first=float(first),
             ratio=2.0 if on_cover else 4.0,
             n_learners=2 if on_cover else N_ALWAYS_ON,

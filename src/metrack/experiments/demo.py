@@ -42,7 +42,7 @@ def run(out: Path, seed: int, n_pairs: int) -> None:
     learners: dict[str, OnlineLearner] = {
         "SADL": SADL(),
         "COMID fast": COMID(learning_rate=1.0),
-        "COMID slow": COMID(learning_rate=0.1),
+        "COMID slow": COMID(learning_rate=0.02),
     }
     steps = np.append(np.arange(EVERY, n_pairs, EVERY), n_pairs)
     errors = _track(stream, learners, steps, console)
