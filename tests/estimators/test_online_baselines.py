@@ -143,7 +143,8 @@ def test_pola_is_its_two_projections(n_features, scale):
     stream = make_stream(n_features, 300, seed=n_features)
     learner, oracle = POLA(scale=scale), DensePOLA(n_features)
     u = stream.pairs[:, 0] - stream.pairs[:, 1]
-    units = units_of((u**2).sum(axis=1))[0] if scale else np.ones(len(u))
+    # COMID's units: a mean square of 2
+    units = units_of((u**2).sum(axis=1))[0] / np.sqrt(2) if scale else np.ones(len(u))
     cut = 0
     for pair, difference, unit, y in zip(stream.pairs, u, units, stream.y, strict=True):
         expected = oracle.observe(difference / unit, y)

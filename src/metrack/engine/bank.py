@@ -11,7 +11,7 @@ import numpy as np
 from metrack.engine.combiners import N_MEMORY
 from metrack.engine.divergences import VON_NEUMANN
 from metrack.engine.kernels import Floats
-from metrack.engine.rounds import Clock, Pairs, Rule, Trust, make_round, observe, weights
+from metrack.engine.rounds import SPREAD, Clock, Pairs, Rule, Trust, make_round, observe, weights
 from metrack.engine.spectral import Learners, make_scratch
 
 FRAME_FROM = 6  # a frame pays where n is so many times the capacity
@@ -139,7 +139,7 @@ class Bank:
     def unit(self) -> float:
         """Square of the length in which u is measured."""
         mean_square = float(self.clock.mean_square[0])
-        return mean_square if self.rule.scaled and mean_square > 0.0 else 1.0
+        return mean_square / SPREAD if self.rule.scaled and mean_square > 0.0 else 1.0
 
     def metric(self, j: int) -> Factored:
         """Metric of learner j."""

@@ -161,7 +161,7 @@ def observe_pairs(
         u = difference(pairs, t, this)
         norm2 = dot(u.values, u.values, u.where.size)
         if rule.scaled:
-            norm2 = rescale(u, norm2, clock.moved, clock.mean_square)
+            norm2 = rescale(u, norm2, clock.moved, clock.mean_square, 1.0)
         for i in range(n):
             w[i] = _row_times(L[i], u)
         q = dot(w, w, n)

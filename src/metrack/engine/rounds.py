@@ -33,6 +33,7 @@ OUTPUTS = {"average": AVERAGE, "sample": SAMPLE, "best": BEST}
 CAPPED, SQUASHED, LINEAR = range(3)
 
 
+SPREAD = 2.0  # mean |u|^2 where units are automatic: a pair's weight beside the threshold's
 SMALLEST = 1e-200  # a |u|^2 below this has lost its digits
 
 # A change is noticed when the latest losses, of at most 1 each, exceed the mean of the last USUAL
@@ -51,7 +52,7 @@ class Rule(NamedTuple):
     schedule: int
     rho: float
     capacity: int  # of a learner's rank
-    scaled: bool  # u is measured in units of its root mean square
+    scaled: bool  # u is scaled to a mean |u|^2 of SPREAD
     first_interval: int  # of the dyadic cover; 0: all learners are always on
     combiner: int
     output: int
@@ -142,7 +143,7 @@ def observe(
         u = difference(pairs, t, this)
         norm2 = dot(u.values, u.values, u.where.size)
         if rule.scaled:
-            norm2 = rescale(u, norm2, clock.moved, clock.mean_square)
+            norm2 = rescale(u, norm2, clock.moved, clock.mean_square, SPREAD)
         y = pairs.y[t]
         for j in range(n_active):
             this.q[j] = project(learners, scratch, j, rule.divergence, u, norm2)
@@ -214,8 +215,8 @@ def difference(pairs: Pairs, t: int, this: Round) -> Difference:
 
 
 @inner
-def rescale(u: Difference, norm2: float, moved: Ints, mean_square: Floats) -> float:
-    """Measure u in units of the root mean square so far, then let the pair count.
+def rescale(u: Difference, norm2: float, moved: Ints, mean_square: Floats, spread: float) -> float:
+    """Give u a mean |u|^2 of ``spread``, by the mean so far, then let the pair count.
 
     Returns the new |u|^2.
     """
@@ -226,7 +227,7 @@ def rescale(u: Difference, norm2: float, moved: Ints, mean_square: Floats) -> fl
         return 0.0
     moved[0] += 1
     mean_square[0] += (norm2 - before) / moved[0]
-    unit = math.sqrt(before if before > 0.0 else norm2)
+    unit = math.sqrt((before if before > 0.0 else norm2) / spread)
     for i in range(u.values.size):
         u.values[i] /= unit
         u.full[u.where[i]] = u.values[i]

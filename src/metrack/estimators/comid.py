@@ -13,8 +13,8 @@ from metrack.estimators.online import OnlineLearner
 from metrack.estimators.settings import choice, positive, whole
 
 FULL_RANK_UP_TO = 100  # features: beyond, a step of full rank takes too long for a default
-AUTO_RATE = {FROBENIUS: 0.8, VON_NEUMANN: 0.3, BURG: 0.3}
-AUTO_RHO = {FROBENIUS: 0.001, VON_NEUMANN: 0.0, BURG: 0.0}
+AUTO_RATE = {FROBENIUS: 0.4, VON_NEUMANN: 0.2, BURG: 0.2}
+AUTO_RHO = {FROBENIUS: 0.001, VON_NEUMANN: 0.0, BURG: 0.001}
 
 
 class COMID(OnlineLearner):
@@ -36,9 +36,9 @@ class COMID(OnlineLearner):
     regularizer : {"nuclear", None}
         The nuclear norm asks for a metric of low rank.
     rho : float or "auto"
-        Strength of the regulariser; "auto" is 0.001 for Frobenius, else 0.
+        Strength of the regulariser; "auto" is 0.001, for von Neumann 0.
     learning_rate : float or "auto"
-        Step size e; "auto" is 0.8 for Frobenius, else 0.3.
+        Step size e; "auto" is 0.4 for Frobenius, else 0.2.
     schedule : {"constant", "invsqrt"}
         Keep the step size, or divide it by sqrt(t).
     step : {"implicit", "explicit"}
@@ -50,8 +50,8 @@ class COMID(OnlineLearner):
         Start at M = 0 or I; "auto" is zero where the divergence can leave it (Frobenius), else
         identity.
     scale : {"auto", None}
-        "auto" measures differences in units of their root mean square so far, so that results do
-        not depend on the data's units.
+        "auto" scales differences by their root mean square so far, so that results do not depend
+        on the data's units.
     preprocessor : array, CSR matrix or callable, optional
         Points that pairs of row numbers refer to.
     random_state : int, RandomState or None

@@ -52,7 +52,7 @@ class SADL(OnlineLearner):
     Parameters
     ----------
     eta0 : float or "auto"
-        Learning rate of a memory of length 1; "auto" is 0.8 for the Frobenius divergence, else 0.3.
+        Learning rate of a memory of length 1; "auto" is 0.4 for the Frobenius divergence, else 0.2.
     first_interval : int
         Length of the shortest memory.
     combiner : {"cbce", "adanormalhedge", "sadl", "fixed_share", "ader"}
