@@ -121,7 +121,7 @@ def sadl_25_default(n_pairs=10_000):
 def bank_25(rho, n_pairs=10_000):
     """A bank of 12 always-on learners against 12 textbook learners."""
     pairs, y = blobs(np.random.default_rng(0), n_pairs, 25)
-    tracker = SADL(combiner="fixed_share", eta0=4.0, rho=rho)
+    tracker = SADL(combiner="fixed_share", divergence="frobenius", eta0=2.0, rho=rho)
     return against_textbook(f"12 learners, rho = {rho} / 12 textbooks", tracker, pairs, y)
 
 
@@ -164,7 +164,7 @@ def comid_2369(n_pairs=3_000):
     learner = COMID(n_components=32, preprocessor=points)
     losses = learner.observe(pairs, y)
     ours = seconds(lambda: learner.fit(pairs, y)) / n_pairs
-    textbook = DenseCOMID(2_369, step="implicit", rho=learner.rho, learning_rate=0.5)
+    textbook = DenseCOMID(2_369, rho=0.001, learning_rate=0.4)
     u = (points[[0]] - points[[1]]).toarray().ravel()
     reference = seconds(lambda: textbook.observe(u, -1), 1)
     facts = {"n": 2_369, "rank": learner.rank_, "active": float((losses > 0).mean())}
