@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -67,8 +68,7 @@ def peer(folder):
         ("ITML", metric_learn.ITML(), (pairs, y, given["bounds"] ** 2)),
         ("MMC", metric_learn.MMC(), (pairs, y)),
     ):
-        work = lambda learner=learner, data=data: learner.fit(*data)  # noqa: E731
-        times[name] = seconds(work, REPEAT[name])
+        times[name] = seconds(partial(learner.fit, *data), REPEAT[name])
         found[name] = learner.get_mahalanobis_matrix()
     np.savez(Path(folder) / "found.npz", **found)
     (Path(folder) / "times.json").write_text(json.dumps(times))

@@ -129,7 +129,7 @@ def test_the_metric_and_its_factor(itml, data):
     assert metric(X[3], X[7]) == pytest.approx(np.sqrt(u @ M @ u))
     assert metric(X[3], X[7], squared=True) == pytest.approx(u @ M @ u)
     assert itml.pair_distance([[3, 7]])[0] == pytest.approx(metric(X[3], X[7]))
-    assert np.diag(M)[:13].mean() > 2 * np.diag(M)[13:].mean()  # the noise counts for little
+    assert np.diag(M)[:13].mean() > 2.5 * np.diag(M)[13:].mean()  # the noise counts for little
 
 
 def test_pairs_as_points(ITML, itml, data):

@@ -147,7 +147,9 @@ def test_cross_validation_of_index_pairs(learner, kind, stream):
     learner.set_params(preprocessor=kind(stream.points))
     scores = cross_val_score(learner, stream.rows, stream.y, cv=3, error_score="raise")
     assert scores.shape == (3,)
-    assert scores.mean() > 0.5  # two directions for forty features leave little
+    # Two directions beside the identity's forty change little.
+    few = getattr(learner, "init", None) == "identity"
+    assert scores.mean() > (0.5 if few else 0.6)
     # A fold gives what fit and score give by hand.
 
     train, test = next(StratifiedKFold(3).split(stream.rows, stream.y))

@@ -23,8 +23,8 @@ class POLA(COMID):
     n_components : int, optional
         Most directions a metric may have; ``truncated_mass_`` tells what that cost. None: exact.
     scale : {"auto", None}
-        "auto" measures differences in units of their root mean square so far, so that results do
-        not depend on the data's units.
+        "auto" scales differences by their root mean square so far, so that results do not depend
+        on the data's units.
     preprocessor : array, CSR matrix or callable, optional
         Points that pairs of row numbers refer to.
     random_state : int, RandomState or None
