@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from metrack import COMID
-from metrack.engine import bank
+from metrack.engine import spectral
 from metrack.engine.divergences import DIVERGENCES
 from tests.reference.comid import DenseCOMID
 
@@ -55,7 +55,7 @@ def test_frame_changes_nothing_but_the_work(divergence, monkeypatch):
     settings = {"n_components": 4, "divergence": divergence}
     framed = COMID(**settings).fit(pairs, y)
     assert framed.bank_.learners.frame.size > 0
-    monkeypatch.setattr(bank, "FRAME_FROM", 10**9)
+    monkeypatch.setattr(spectral, "FRAME_FROM", 10**9)
     plain = COMID(**settings).fit(pairs, y)
     assert plain.bank_.learners.frame.size == 0
     M = plain.get_mahalanobis_matrix()
@@ -66,7 +66,7 @@ def test_frame_changes_nothing_but_the_work(divergence, monkeypatch):
 def test_columns_grow_with_the_rank_and_no_further():
     pairs, y = blobs(np.random.default_rng(2), 400, 40)
     learner = COMID(rho=0.0, divergence="frobenius").fit(pairs, y)
-    assert learner.rank_ > bank.FIRST_COLUMNS
+    assert learner.rank_ > spectral.FIRST_COLUMNS
     assert learner.bank_.learners.basis.shape == (1, 41, 40)
     low = COMID(rho=0.3, divergence="frobenius").fit(pairs, y)
     assert low.bank_.learners.basis.shape[1] < 41
@@ -92,9 +92,10 @@ def test_sparse_rows_agree_with_dense_ones(n_components):
         (1_000_000, 25, {"divergence": "frobenius"}),
         (100_000, 768, {"n_components": 32}),
         (100_000, 25, {"divergence": "von_neumann"}),
-        (100_000, 25, {"divergence": "burg"}),
+        (100_000, 25, {"divergence": "burg", "rho": 0.001}),
+        (1_000_000, 25, {"divergence": "burg"}),
     ],
-    ids=["n=25", "n=768", "von_neumann", "burg"],
+    ids=["n=25", "n=768", "von_neumann", "burg", "burg, no regulariser"],
 )
 def test_long_runs(n_pairs, n, settings):
     """The basis stays orthonormal, M stays PSD, memory does not grow."""

@@ -1,4 +1,7 @@
-"""The factored learner against the textbook one: the same metric and threshold at every step."""
+"""The learner against the textbook one: the same metric and threshold at every step.
+
+Burg without regulariser keeps its metric in another form than with one: both are held here.
+"""
 
 import numpy as np
 import pytest
@@ -8,6 +11,8 @@ from hypothesis import strategies as st
 from metrack import COMID
 from metrack.engine.divergences import DIVERGENCES
 from metrack.engine.losses import LOSSES
+from metrack.engine.spectral import Spectral
+from metrack.engine.whole import Whole
 from tests.reference.comid import DenseCOMID
 
 PRECISION = 1e-9
@@ -58,12 +63,13 @@ def random_pairs(rng, n_pairs, n):
 
 
 @pytest.mark.parametrize("step", ["explicit", "implicit"])
-@pytest.mark.parametrize("divergence", DIVERGENCES)
+@pytest.mark.parametrize(("divergence", "rho"), [*((d, 0.01) for d in DIVERGENCES), ("burg", 0.0)])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_every_loss_and_divergence(loss, divergence, step):
+def test_every_loss_and_divergence(loss, divergence, rho, step):
     us, ys = random_pairs(np.random.default_rng(0), 2000, 6)
-    learner, oracle = both(6, loss=loss, divergence=divergence, step=step)
+    learner, oracle = both(6, loss=loss, divergence=divergence, rho=rho, step=step)
     lockstep(learner, oracle, us, ys)
+    assert isinstance(learner.bank_.learners, Spectral if rho else Whole)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +105,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("divergence", DIVERGENCES)
+@pytest.mark.parametrize(("divergence", "rho"), [*((d, 0.002) for d in DIVERGENCES), ("burg", 0.0)])
 @pytest.mark.parametrize("loss", LOSSES)
 @settings(max_examples=15, deadline=None)
 @given(
@@ -107,21 +113,21 @@ KINDS = {
     st.integers(1, 5),
     st.integers(0, 2**31),
 )
-def test_awkward_pairs(loss, divergence, kinds, n, seed):
+def test_awkward_pairs(loss, divergence, rho, kinds, n, seed):
     rng = np.random.default_rng(seed)
     us = np.concatenate([KINDS[kind](rng, n) for kind in kinds])
-    learner, oracle = both(n, loss=loss, divergence=divergence, rho=0.002)
+    learner, oracle = both(n, loss=loss, divergence=divergence, rho=rho)
     lockstep(learner, oracle, us, rng.choice([-1, 1], size=len(us)), losses=False)
 
 
-@pytest.mark.parametrize("divergence", DIVERGENCES)
+@pytest.mark.parametrize(("divergence", "rho"), [*((d, 0.01) for d in DIVERGENCES), ("burg", 0.0)])
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 6), st.integers(-8, 8), st.integers(0, 2**31), st.sampled_from([-1, 1]))
-def test_one_explicit_step_of_any_size(divergence, n, exponent, seed, y):
+def test_one_explicit_step_of_any_size(divergence, rho, n, exponent, seed, y):
     """From the same state: a huge explicit step leaves the dense form no digits to go on with."""
     rng = np.random.default_rng(seed)
     us, ys = random_pairs(rng, 40, n)
-    learner, oracle = both(n, divergence=divergence, step="explicit")
+    learner, oracle = both(n, divergence=divergence, rho=rho, step="explicit")
     learner.fit(np.stack([us, np.zeros_like(us)], axis=1), ys)
     oracle.set_iterate(learner.get_mahalanobis_matrix(), learner.mu_)
     u = rng.normal(size=n) * 10.0**exponent

@@ -4,33 +4,17 @@ COMID is a bank of one learner; SADL one on the dyadic cover, which grows as tim
 always-on learners with different rates.
 """
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from metrack.engine.combiners import N_MEMORY
-from metrack.engine.divergences import VON_NEUMANN
+from metrack.engine.factored import Factored
+from metrack.engine.forms import FORMS, choose
 from metrack.engine.kernels import Floats
 from metrack.engine.rounds import SPREAD, Clock, Pairs, Rule, Trust, make_round, observe, weights
-from metrack.engine.spectral import Learners, make_scratch
 
-FRAME_FROM = 6  # a frame pays where n is so many times the capacity
 ROUNDING = 1e-14  # a mixture's eigenvalues below this share of the largest are no directions
-FIRST_COLUMNS = 8  # of a basis without frame; they double as the rank asks
-
-
-class Factored(NamedTuple):
-    """A metric M = outside (I - VV') + V diag(values) V', in the units of the data."""
-
-    values: Floats
-    vectors: Floats  # V', (rank, n_features)
-    outside: float
-
-    def matrix(self) -> Floats:
-        """M itself."""
-        n = self.vectors.shape[1]
-        above = (self.vectors.T * (self.values - self.outside)) @ self.vectors
-        return above + self.outside * np.eye(n)
 
 
 class Bank:
@@ -74,8 +58,16 @@ class Bank:
             excess=np.zeros(1),
             changed=np.zeros(1, np.int64),
         )
-        self.learners = _new_learners(n_learners, n_features, rule, identity)
+        form = choose(rule.divergence, rule.rho, rule.capacity, n_features)
+        self.learners = form.new_learners(
+            n_learners, n_features, rule.capacity, rule.divergence, identity
+        )
         self.trust = self._new_trust(0, n_learners)
+
+    @property
+    def form(self) -> Any:
+        """The module that knows how the learners' metrics are kept."""
+        return FORMS[type(self.learners)]
 
     def _new_trust(self, start: int, stop: int) -> Trust:
         rate, first, ratio = self.ladder
@@ -89,8 +81,8 @@ class Bank:
         losses = np.empty(len(pairs.y))
         done = 0
         while done < len(losses):
-            scratch = make_scratch(self.learners, self.n_features)
-            this = make_round(len(self.learners.rank), self.n_features)
+            scratch = self.form.make_scratch(self.learners, self.n_features)
+            this = make_round(len(self.learners.mu), self.n_features)
             state = self.learners, self.trust, self.clock, self.rule
             done = observe(*state, pairs, draws, done, losses, scratch, this)
             if done < len(losses):
@@ -98,33 +90,20 @@ class Bank:
         return losses
 
     def _make_room(self) -> None:
-        """One more learner where the cover asks for it, else twice the columns."""
-        learners = self.learners
-        n_learners, columns = learners.spectrum.shape
-        if learners.rank.max() < columns - 1 or columns - 1 == self.rule.capacity:
-            # Level j is born from level j - 1: a copy of anything will do until then.
-            self.learners = Learners(*(np.concatenate([a, a[-1:]]) for a in learners))
-            new = self._new_trust(n_learners, n_learners + 1)
-            self.trust = Trust(*map(np.concatenate, zip(self.trust, new, strict=True)))
+        """Larger learners where one is full, else one more for the cover."""
+        grown = self.form.grow(self.learners, self.rule.capacity)
+        if grown is not self.learners:
+            self.learners = grown
             return
-        more = min(2 * (columns - 1), self.rule.capacity) + 1 - columns
-        self.learners = learners._replace(
-            basis=np.pad(learners.basis, ((0, 0), (0, more), (0, 0))),
-            spectrum=np.pad(learners.spectrum, ((0, 0), (0, more))),
-        )
+        n_learners = len(self.learners.mu)
+        # Level j is born from level j - 1: a copy of anything will do until then.
+        self.learners = type(self.learners)(*(np.concatenate([a, a[-1:]]) for a in self.learners))
+        new = self._new_trust(n_learners, n_learners + 1)
+        self.trust = Trust(*map(np.concatenate, zip(self.trust, new, strict=True)))
 
     def widen(self, n_features: int, capacity: int) -> None:
-        """Go on with more features, and perhaps a larger capacity.
-
-        Exact: where a feature has always been 0, no basis has a part in it.
-        """
-        learners, more = self.learners, n_features - self.n_features
-        if learners.frame.shape[1] > 0:
-            frame = np.pad(learners.frame, ((0, 0), (0, more), (0, 0)))
-            self.learners = learners._replace(frame=frame)
-        else:
-            basis = np.pad(learners.basis, ((0, 0), (0, 0), (0, more)))
-            self.learners = learners._replace(basis=basis)
+        """Go on with more features, which have been 0 so far, and perhaps a larger capacity."""
+        self.learners = self.form.widen(self.learners, n_features - self.n_features)
         self.rule = self.rule._replace(capacity=capacity)
         self.n_features = n_features
 
@@ -141,19 +120,18 @@ class Bank:
         mean_square = float(self.clock.mean_square[0])
         return mean_square / SPREAD if self.rule.scaled and mean_square > 0.0 else 1.0
 
+    @property
+    def truncated_mass(self) -> float:
+        """Eigenvalue mass that the capacity has cost the first learner."""
+        dropped = getattr(self.learners, "dropped", [0.0])
+        return float(dropped[0]) / self.unit
+
     def metric(self, j: int) -> Factored:
         """Metric of learner j."""
-        learners, rank = self.learners, self.learners.rank[j]
-        vectors = learners.basis[j, :rank]
-        if learners.frame.shape[1] > 0:
-            width = learners.width[j]
-            vectors = vectors[:, :width] @ learners.frame[j, :, :width].T
-        values, outside = learners.spectrum[j, :rank], learners.outside[j]
-        if self.rule.divergence == VON_NEUMANN:
-            values, outside = np.exp(values), np.exp(outside)
-        if rank == self.n_features:
-            outside = 0.0  # nothing is left out there
-        return Factored(values / self.unit, vectors.copy(), float(outside / self.unit))
+        values, vectors, outside = self.form.metric(
+            self.learners, j, self.rule.divergence, self.n_features
+        )
+        return Factored(values / self.unit, vectors, outside / self.unit)
 
     def mixture(self, p: Floats) -> Factored:
         """The weighted sum of the first learners' metrics, cut to the capacity."""
@@ -177,22 +155,3 @@ class Bank:
         vectors = vectors[:n_kept]
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return Factored(values[:n_kept], vectors / lengths, 0.0)
-
-
-def _new_learners(n_learners: int, n_features: int, rule: Rule, identity: bool) -> Learners:
-    capacity = rule.capacity
-    has_frame = n_features >= FRAME_FROM * capacity
-    columns = capacity if has_frame else min(capacity, FIRST_COLUMNS)
-    widest = 2 * capacity if has_frame else 0
-    one = 0.0 if rule.divergence == VON_NEUMANN else 1.0
-    return Learners(
-        frame=np.zeros((n_learners, n_features if has_frame else 0, widest)),
-        width=np.zeros(n_learners, np.int64),
-        basis=np.zeros((n_learners, columns + 1, widest if has_frame else n_features)),
-        spectrum=np.zeros((n_learners, columns + 1)),
-        rank=np.zeros(n_learners, np.int64),
-        outside=np.full(n_learners, one if identity else 0.0),
-        mu=np.ones(n_learners),
-        dropped=np.zeros(n_learners),
-        age=np.zeros(n_learners, np.int64),
-    )

@@ -1,12 +1,6 @@
-"""Learners that hold a whole n x n matrix, and their rank-one updates: O(n^2) a step.
+"""The baselines that hold a whole n x n matrix, and their rank-one updates: O(n^2) a step.
 
-A metric is kept as a factor L with M = L'L. What the textbook writes as
-
-    M - k Mu (Mu)' / (1 + k q),    q = u'Mu,
-
-is L - a w (L'w)' with w = Lu and a = (1 - sqrt(q' / q)) / q, where q' = q / (1 + k q) is the pair's
-squared distance after the step. So M stays positive definite whatever is rounded, and q is a sum of
-squares.
+A metric is kept as a factor L with M = L'L, and moved as in `whole`.
 """
 
 import math
@@ -14,11 +8,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrack.engine.bank import Factored
 from metrack.engine.divergences import LARGEST
-from metrack.engine.kernels import Floats, Ints, add_scaled, dot, fill, inner, kernel
+from metrack.engine.factored import Factored
+from metrack.engine.kernels import (
+    Difference,
+    Floats,
+    Ints,
+    add_scaled,
+    dot,
+    inner,
+    kernel,
+    row_times,
+)
 from metrack.engine.rounds import SMALLEST, Pairs, Round, difference, make_round, rescale
-from metrack.engine.spectral import Difference
+from metrack.engine.whole import move_factor, project_factor
 
 ITML, LEGO = range(2)
 
@@ -155,16 +158,13 @@ def observe_pairs(
 ) -> None:
     """Predict, suffer and learn all pairs; ``w`` and ``r`` are working memory."""
     L, rate = learner.factor, min(rule.rate, LARGEST)
-    n = L.shape[0]
     for t in range(pairs.y.size):
         clock.pairs[0] += 1
         u = difference(pairs, t, this)
         norm2 = dot(u.values, u.values, u.where.size)
         if rule.scaled:
             norm2 = rescale(u, norm2, clock.moved, clock.mean_square, 1.0)
-        for i in range(n):
-            w[i] = _row_times(L[i], u)
-        q = dot(w, w, n)
+        q = project_factor(L, u, w)
         g = rule.upper if pairs.y[t] > 0.0 else rule.lower
         violated = q > g if pairs.y[t] > 0.0 else q < g
         losses[t] = (q - g) ** 2 if violated else 0.0
@@ -173,24 +173,7 @@ def observe_pairs(
         if not violated or q < SMALLEST:
             continue
         ratio = _itml(rate, q, g) if rule.method == ITML else _lego(rate, q, g)
-        # No input may lead to a NaN.
-        ratio = min(max(ratio, 1.0 / LARGEST), max(1.0, LARGEST * norm2 / q))
-        a = (1.0 - math.sqrt(ratio)) / q
-        fill(r, 0.0, n)
-        for i in range(n):
-            add_scaled(r, w[i], L[i], n)
-        for i in range(n):
-            add_scaled(L[i], -a * w[i], r, n)
-
-
-@inner
-def _row_times(row: Floats, u: Difference) -> float:
-    if u.where.size == u.full.size:
-        return dot(row, u.full, u.full.size)
-    total = 0.0
-    for i in range(u.where.size):
-        total += row[u.where[i]] * u.values[i]
-    return total
+        move_factor(L, w, r, q, ratio, norm2)
 
 
 @inner
@@ -236,7 +219,7 @@ def observe_triplets(
             length = math.sqrt(before if before > 0.0 else square)
         score = 0.0
         for i in range(p.where.size):
-            score += p.values[i] * _row_times(W[p.where[i]], d)
+            score += p.values[i] * row_times(W[p.where[i]], d)
         losses[t] = max(0.0, 1.0 - score / length)
         step = min(longest, losses[t] / (square / length / length)) / length
         if step > 0.0:

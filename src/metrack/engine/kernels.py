@@ -6,7 +6,7 @@ instructions, and nothing else (infinities and NaN keep their meaning).
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
@@ -44,6 +44,14 @@ def reduction(function: F) -> F:
     """Compile a routine whose sums may be taken in any order."""
     options = OPTIONS | ROUTINE | {"forceinline": True, "fastmath": {"reassoc", "contract"}}
     return cast(F, njit(**options)(function))
+
+
+class Difference(NamedTuple):
+    """u = x - z of the pair at hand."""
+
+    values: Floats  # at the features ``where``
+    where: Ints
+    full: Floats  # as a dense vector
 
 
 @routine
@@ -91,3 +99,14 @@ def combine(target: Floats, factors: Floats, rows: Floats, order: Ints, k: int, 
             target[i] += f * a[i] + g * b[i] + h * c[i] + m * d[i]
     for p in range(whole, k):
         add_scaled(target, factors[p], rows[order[p]], n)
+
+
+@inner
+def row_times(row: Floats, u: Difference) -> float:
+    """Inner product of a row with u; where u is sparse, its non-zeros are gathered."""
+    if u.where.size == u.full.size:
+        return dot(row, u.full, u.full.size)
+    total = 0.0
+    for i in range(u.where.size):
+        total += row[u.where[i]] * u.values[i]
+    return total

@@ -5,23 +5,16 @@ Nothing predicts with a pair that it has learned from.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from metrack.engine import combiners
 from metrack.engine.cover import active_levels, levels_born
 from metrack.engine.divergences import LARGEST, gain
-from metrack.engine.kernels import Floats, Ints, copy, dot, fill, inner, kernel
+from metrack.engine.forms import copy_learner, is_full, move, project
+from metrack.engine.kernels import Difference, Floats, Ints, copy, dot, fill, inner, kernel
 from metrack.engine.losses import LOGISTIC, loss, shortfall, slope
-from metrack.engine.spectral import (
-    Difference,
-    Learners,
-    Scratch,
-    copy_learner,
-    move,
-    project,
-)
 from metrack.engine.steps import signed_step
 
 CONSTANT, INVSQRT = range(2)
@@ -114,7 +107,7 @@ def make_round(n_learners: int, n_features: int) -> Round:
 
 @kernel
 def observe(
-    learners: Learners,
+    learners: Any,
     trust: Trust,
     clock: Clock,
     rule: Rule,
@@ -122,38 +115,38 @@ def observe(
     draws: Floats,
     first: int,
     losses: Floats,
-    scratch: Scratch,
+    scratch: Any,
     this: Round,
 ) -> int:
     """Predict, suffer and learn the pairs from ``first`` on; returns where it stopped.
 
-    It stops before the end only where the next pair needs one more learner, or a basis one more
-    column, than there is room for: the caller makes room. ``draws`` are uniform numbers, one a
+    It stops before the end only where the next pair needs one more learner, or the learners more
+    room, than there is: the caller makes room. ``draws`` are uniform numbers, one a
     pair, for the output that samples.
     """
     for t in range(first, pairs.y.size):
-        n_active = _active(rule, clock.pairs[0] + 1, learners.rank.size)
-        if n_active > learners.rank.size or _is_full(learners, rule.capacity):
+        n = _active(rule, clock.pairs[0] + 1, learners.mu.size)
+        if n > learners.mu.size or is_full(learners, rule.capacity):
             return t
         clock.pairs[0] += 1
-        clock.active[0] = n_active
+        clock.active[0] = n
         _births(learners, trust, rule, clock.pairs[0])
-        combiners.probabilities(rule.combiner, trust.memory, n_active, clock.pairs[0], trust.p)
+        combiners.probabilities(rule.combiner, trust.memory, n, clock.pairs[0], trust.p)
 
         u = difference(pairs, t, this)
         norm2 = dot(u.values, u.values, u.where.size)
         if rule.scaled:
             norm2 = rescale(u, norm2, clock.moved, clock.mean_square, SPREAD)
         y = pairs.y[t]
-        for j in range(n_active):
+        for j in range(n):
             this.q[j] = project(learners, scratch, j, rule.divergence, u, norm2)
         q, mu = _predict(learners, trust, clock, rule, this, draws[t] if draws.size else 0.0)
         losses[t] = loss(rule.loss, shortfall(y, mu, q))
         _notice_change(clock, rule, losses[t])
-        if learners.rank.size > 1:
-            _judge(learners, trust, rule, this, n_active, y, q, mu)
-            combiners.update(rule.combiner, trust.memory, n_active, trust.p, trust.losses)
-        for j in range(n_active):
+        if learners.mu.size > 1:
+            _judge(learners, trust, rule, this, n, y, q, mu)
+            combiners.update(rule.combiner, trust.memory, n, trust.p, trust.losses)
+        for j in range(n):
             q, mu, rate = this.q[j], learners.mu[j], trust.rate[j]
             if rule.schedule == INVSQRT:
                 rate /= math.sqrt(clock.pairs[0])
@@ -171,18 +164,7 @@ def _active(rule: Rule, t: int, n_learners: int) -> int:
 
 
 @inner
-def _is_full(learners: Learners, capacity: int) -> bool:
-    columns = learners.spectrum.shape[1] - 1
-    if columns == capacity:
-        return False
-    highest = 0
-    for j in range(learners.rank.size):
-        highest = max(highest, learners.rank[j])
-    return bool(highest == columns)
-
-
-@inner
-def _births(learners: Learners, trust: Trust, rule: Rule, t: int) -> None:
+def _births(learners: Any, trust: Trust, rule: Rule, t: int) -> None:
     """Start the intervals that begin now.
 
     Each starts from the next shorter scale's iterate, the shortest from its own. Learners that are
@@ -190,11 +172,11 @@ def _births(learners: Learners, trust: Trust, rule: Rule, t: int) -> None:
     """
     on_cover = rule.first_interval > 0
     tau = t + rule.first_interval - 1 if on_cover else t
-    born = levels_born(tau, rule.first_interval) if on_cover else learners.rank.size * (t == 1)
+    born = levels_born(tau, rule.first_interval) if on_cover else learners.mu.size * (t == 1)
     for j in range(born - 1, -1, -1):
         if on_cover and j > 0:
             copy_learner(learners, j - 1, j)
-        combiners.newborn(rule.combiner, trust.memory[j], trust.length[j], tau, learners.rank.size)
+        combiners.newborn(rule.combiner, trust.memory[j], trust.length[j], tau, learners.mu.size)
 
 
 @inner
@@ -236,7 +218,7 @@ def rescale(u: Difference, norm2: float, moved: Ints, mean_square: Floats, sprea
 
 @inner
 def _predict(
-    learners: Learners, trust: Trust, clock: Clock, rule: Rule, this: Round, draw: float
+    learners: Any, trust: Trust, clock: Clock, rule: Rule, this: Round, draw: float
 ) -> tuple[float, float]:
     """Squared distance and threshold that the ensemble puts out."""
     n, p = clock.active[0], trust.p
@@ -259,7 +241,7 @@ def _predict(
 
 @inner
 def _judge(
-    learners: Learners, trust: Trust, rule: Rule, this: Round, n: int, y: float, q: float, mu: float
+    learners: Any, trust: Trust, rule: Rule, this: Round, n: int, y: float, q: float, mu: float
 ) -> None:
     """What the combiner is told of each learner's prediction, in [0, 1]."""
     asked = y * slope(rule.loss, shortfall(y, mu, q))

@@ -15,8 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrack.engine.divergences import BURG, FROBENIUS, eigenvalue, shrink
+from metrack.engine.divergences import BURG, FROBENIUS, VON_NEUMANN, eigenvalue, shrink
+from metrack.engine.factored import Factored
 from metrack.engine.kernels import (
+    Difference,
     Floats,
     Ints,
     add_scaled,
@@ -26,6 +28,7 @@ from metrack.engine.kernels import (
     fill,
     inner,
     routine,
+    row_times,
 )
 from metrack.engine.secular import SecularScratch, make_secular_scratch, rank_one_eigh
 
@@ -35,9 +38,11 @@ IN_SPAN = 1e-14
 # Rotations multiply the basis's rounding errors; after so many its columns are made orthonormal
 # again.
 POLISH_EVERY = 256
+FRAME_FROM = 6  # a frame pays where n is so many times the capacity
+FIRST_COLUMNS = 8  # of a basis without frame; they double as the rank asks
 
 
-class Learners(NamedTuple):
+class Spectral(NamedTuple):
     """The state of J learners. Every array has one entry (row, block) a learner."""
 
     frame: Floats  # F: (J, n, widest), or (J, 0, 0) where there is no frame
@@ -49,14 +54,6 @@ class Learners(NamedTuple):
     mu: Floats
     dropped: Floats  # eigenvalue mass that the capacity has cost so far
     age: Ints  # rotations since the basis was last polished
-
-
-class Difference(NamedTuple):
-    """u = x - z of the pair at hand."""
-
-    values: Floats  # at the features ``where``
-    where: Ints
-    full: Floats  # as a dense vector
 
 
 class Scratch(NamedTuple):
@@ -76,7 +73,65 @@ class Scratch(NamedTuple):
     secular: SecularScratch
 
 
-def make_scratch(learners: Learners, n_features: int) -> Scratch:
+def new_learners(
+    n_learners: int, n_features: int, capacity: int, divergence: int, identity: bool
+) -> Spectral:
+    """Learners that all start at 0, or at the identity."""
+    has_frame = n_features >= FRAME_FROM * capacity
+    columns = capacity if has_frame else min(capacity, FIRST_COLUMNS)
+    widest = 2 * capacity if has_frame else 0
+    one = 0.0 if divergence == VON_NEUMANN else 1.0
+    return Spectral(
+        frame=np.zeros((n_learners, n_features if has_frame else 0, widest)),
+        width=np.zeros(n_learners, np.int64),
+        basis=np.zeros((n_learners, columns + 1, widest if has_frame else n_features)),
+        spectrum=np.zeros((n_learners, columns + 1)),
+        rank=np.zeros(n_learners, np.int64),
+        outside=np.full(n_learners, one if identity else 0.0),
+        mu=np.ones(n_learners),
+        dropped=np.zeros(n_learners),
+        age=np.zeros(n_learners, np.int64),
+    )
+
+
+def grow(learners: Spectral, capacity: int) -> Spectral:
+    """Twice the columns, up to the capacity, where a basis fills its own; else the same."""
+    columns = learners.spectrum.shape[1]
+    if learners.rank.max() < columns - 1 or columns - 1 == capacity:
+        return learners
+    more = min(2 * (columns - 1), capacity) + 1 - columns
+    return learners._replace(
+        basis=np.pad(learners.basis, ((0, 0), (0, more), (0, 0))),
+        spectrum=np.pad(learners.spectrum, ((0, 0), (0, more))),
+    )
+
+
+def widen(learners: Spectral, more: int) -> Spectral:
+    """Learners of so many more features, which have been 0 so far.
+
+    Exact: no basis has a part in them.
+    """
+    if learners.frame.shape[1] > 0:
+        return learners._replace(frame=np.pad(learners.frame, ((0, 0), (0, more), (0, 0))))
+    return learners._replace(basis=np.pad(learners.basis, ((0, 0), (0, 0), (0, more))))
+
+
+def metric(learners: Spectral, j: int, divergence: int, n_features: int) -> Factored:
+    """Metric of learner j."""
+    rank = learners.rank[j]
+    vectors = learners.basis[j, :rank]
+    if learners.frame.shape[1] > 0:
+        width = learners.width[j]
+        vectors = vectors[:, :width] @ learners.frame[j, :, :width].T
+    values, outside = learners.spectrum[j, :rank], learners.outside[j]
+    if divergence == VON_NEUMANN:
+        values, outside = np.exp(values), np.exp(outside)
+    if rank == n_features:
+        outside = 0.0  # nothing is left out there
+    return Factored(values.copy(), vectors.copy(), float(outside))
+
+
+def make_scratch(learners: Spectral, n_features: int) -> Scratch:
     """Working memory for a pass over a batch."""
     n_learners, k, columns = learners.basis.shape
     return Scratch(
@@ -96,8 +151,20 @@ def make_scratch(learners: Learners, n_features: int) -> Scratch:
 
 
 @inner
+def is_full(learners: Spectral, capacity: int) -> bool:
+    """Whether a basis needs more columns before the next step."""
+    columns = learners.spectrum.shape[1] - 1
+    if columns == capacity:
+        return False
+    highest = 0
+    for j in range(learners.rank.size):
+        highest = max(highest, learners.rank[j])
+    return bool(highest == columns)
+
+
+@inner
 def project(
-    learners: Learners, scratch: Scratch, j: int, divergence: int, u: Difference, norm2: float
+    learners: Spectral, scratch: Scratch, j: int, divergence: int, u: Difference, norm2: float
 ) -> float:
     """Squared distance q = u'Mu of learner j."""
     rank, basis, w = learners.rank[j], learners.basis[j], scratch.weights[j]
@@ -108,12 +175,9 @@ def project(
             add_scaled(coordinates, u.values[i], learners.frame[j, u.where[i]], width)
         for p in range(rank):
             w[p] = dot(basis[p], coordinates, width)
-    elif u.where.size == u.full.size:
-        for p in range(rank):
-            w[p] = dot(basis[p], u.full, u.full.size)
     else:
         for p in range(rank):
-            w[p] = _gathered_dot(basis[p], u)
+            w[p] = row_times(basis[p], u)
     q = inside = 0.0
     for p in range(rank):
         square = w[p] * w[p]
@@ -125,15 +189,7 @@ def project(
 
 
 @inner
-def _gathered_dot(row: Floats, u: Difference) -> float:
-    total = 0.0
-    for i in range(u.where.size):
-        total += row[u.where[i]] * u.values[i]
-    return total
-
-
-@inner
-def _shrink_spectrum(learners: Learners, j: int, divergence: int, amount: float) -> None:
+def _shrink_spectrum(learners: Spectral, j: int, divergence: int, amount: float) -> None:
     """A round without loss: the regulariser alone."""
     if amount == 0.0:
         return
@@ -155,7 +211,7 @@ def _without_zeros(spectrum: Floats, rank: int, outside: float, divergence: int)
 
 @routine
 def move(
-    learners: Learners,
+    learners: Spectral,
     scratch: Scratch,
     j: int,
     divergence: int,
@@ -198,7 +254,7 @@ def move(
 
 
 @routine
-def _widen_frame(learners: Learners, scratch: Scratch, j: int, u: Difference) -> int:
+def _widen_frame(learners: Spectral, scratch: Scratch, j: int, u: Difference) -> int:
     """Make u a combination of the frame's columns, adding one where it is not.
 
     Returns how many there are.
@@ -241,7 +297,7 @@ def _reject_from_frame(frame: Floats, width: int, vector: Floats, coordinates: F
 
 @inner
 def _new_direction(
-    learners: Learners, scratch: Scratch, j: int, u: Difference, columns: int
+    learners: Spectral, scratch: Scratch, j: int, u: Difference, columns: int
 ) -> float:
     """Put the unit vector of u's part outside the basis in the spare row.
 
@@ -272,7 +328,7 @@ def _new_direction(
 
 @inner
 def _small_problem(
-    learners: Learners, scratch: Scratch, j: int, divergence: int, outside_length: float
+    learners: Spectral, scratch: Scratch, j: int, divergence: int, outside_length: float
 ) -> int:
     """Poles (descending) and vector of the small eigenproblem; returns its size."""
     rank, spectrum, w = learners.rank[j], learners.spectrum[j], scratch.weights[j]
@@ -295,7 +351,7 @@ def _small_problem(
 
 @routine
 def _drop_one(
-    learners: Learners, scratch: Scratch, j: int, divergence: int, rank: int, k: int
+    learners: Spectral, scratch: Scratch, j: int, divergence: int, rank: int, k: int
 ) -> None:
     """Merge the eigenvalue nearest to the outside, of rank + 1, into it and account for that."""
     spectrum = learners.spectrum[j]
@@ -322,7 +378,7 @@ def _rotate(basis: Floats, scratch: Scratch, columns: int, k: int, rank: int) ->
 
 
 @routine
-def _collapse(learners: Learners, scratch: Scratch, j: int, worn: bool) -> None:
+def _collapse(learners: Spectral, scratch: Scratch, j: int, worn: bool) -> None:
     """F <- FQ, Q <- I: the frame keeps only the basis, and has room again."""
     rank, frame, basis = learners.rank[j], learners.frame[j], learners.basis[j]
     width = learners.width[j]
@@ -358,7 +414,7 @@ def _polish(basis: Floats, rank: int, columns: int, old: Floats) -> None:
 
 
 @routine
-def copy_learner(learners: Learners, source: int, target: int) -> None:
+def copy_learner(learners: Spectral, source: int, target: int) -> None:
     """Make one learner the equal of another."""
     rank, width = learners.rank[source], learners.width[source]
     for i in range(learners.frame.shape[1]):

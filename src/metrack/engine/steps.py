@@ -1,6 +1,8 @@
 """How far a pair moves a learner: the signed step b = e * y * a, explicit or implicit."""
 
-from metrack.engine.divergences import FROBENIUS, gain, longest_step, moved_q
+import math
+
+from metrack.engine.divergences import BURG, FROBENIUS, gain, longest_step, moved_q
 from metrack.engine.kernels import inner
 from metrack.engine.losses import HINGE, LEAST_SQUARES, SQUARED_HINGE, shortfall, slope
 
@@ -34,6 +36,8 @@ def signed_step(
     if step == IMPLICIT:
         if divergence == FROBENIUS and loss in (HINGE, SQUARED_HINGE, LEAST_SQUARES):
             beta = _implicit_closed_form(loss, e, lacking, norm2 * norm2 + 1.0)
+        elif divergence == BURG and loss == HINGE:
+            beta = min(beta, _burg_to_the_margin(lacking, mu * q, 2.0 * mu * q + y * (mu - q)))
         else:
             beta = _implicit_by_bisection(loss, divergence, e, y, q, mu, norm2, beta)
     return y * beta
@@ -45,6 +49,18 @@ def _implicit_closed_form(loss: int, e: float, lacking: float, curvature: float)
     if loss == HINGE:
         return min(e, lacking / curvature)
     return e * lacking / (1.0 + e * curvature)
+
+
+@inner
+def _burg_to_the_margin(lacking: float, square: float, linear: float) -> float:
+    """The beta after which nothing is lacking, and the hinge's slope ends.
+
+    Positive root of square * beta^2 + linear * beta = lacking, which is the shortfall after the
+    step, 1 - y (mu / (1 - b mu) - q / (1 + b q)) = 0 with b = y beta, times its denominators.
+    """
+    root = math.hypot(linear, 2.0 * math.sqrt(square * lacking))
+    # Of two forms of the solution, the one in which nothing cancels.
+    return 2.0 * lacking / (root + linear) if linear > 0.0 else (root - linear) / (2.0 * square)
 
 
 @inner

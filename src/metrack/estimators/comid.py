@@ -14,7 +14,7 @@ from metrack.estimators.settings import choice, positive, whole
 
 FULL_RANK_UP_TO = 100  # features: beyond, a step of full rank takes too long for a default
 AUTO_RATE = {FROBENIUS: 0.4, VON_NEUMANN: 0.2, BURG: 0.2}
-AUTO_RHO = {FROBENIUS: 0.001, VON_NEUMANN: 0.0, BURG: 0.001}
+AUTO_RHO = {FROBENIUS: 0.001, VON_NEUMANN: 0.0, BURG: 0.0}
 
 
 class COMID(OnlineLearner):
@@ -36,7 +36,7 @@ class COMID(OnlineLearner):
     regularizer : {"nuclear", None}
         The nuclear norm asks for a metric of low rank.
     rho : float or "auto"
-        Strength of the regulariser; "auto" is 0.001, for von Neumann 0.
+        Strength of the regulariser; "auto" is 0.001 for Frobenius, else 0.
     learning_rate : float or "auto"
         Step size e; "auto" is 0.4 for Frobenius, else 0.2.
     schedule : {"constant", "invsqrt"}
@@ -116,7 +116,7 @@ class COMID(OnlineLearner):
     def truncated_mass_(self) -> float:
         """Eigenvalue mass that the capacity has cut off so far, in the units of M."""
         check_is_fitted(self)
-        return float(self.bank_.learners.dropped[0]) / self.bank_.unit
+        return self.bank_.truncated_mass
 
     def _make_bank(self, n_features: int) -> Bank:
         schedule = choice("schedule", self.schedule, rounds.SCHEDULES)

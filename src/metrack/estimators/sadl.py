@@ -6,8 +6,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine import rounds
-from metrack.engine.bank import Bank, Factored
+from metrack.engine.bank import Bank
 from metrack.engine.combiners import ADER, ALWAYS_ON, COMBINERS
+from metrack.engine.factored import Factored
 from metrack.engine.kernels import Floats, Ints
 from metrack.estimators.base import FrozenMetric
 from metrack.estimators.comid import AUTO_RATE, automatic, comid_rule, starts_at_identity

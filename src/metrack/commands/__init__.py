@@ -1,0 +1,1 @@
+"""The subcommands of ``metrack``; each imports what it needs when it runs."""
