@@ -33,8 +33,11 @@ def reads_out_what_it_judges(learner):
     """Whether a prediction just before a round is the round's own.
 
     On the cover, learners are born before a pair is predicted; a sample is drawn only then; and a
-    mean of metrics is cut to ``n_components`` where that is set.
+    mean of metrics is cut to ``n_components`` where that is set. A metric that is made positive
+    when it is read was not when it judged.
     """
+    if getattr(learner, "psd", None) == "on_read":
+        return False
     if not isinstance(learner, SADL):
         return True
     return learner.combiner in ("fixed_share", "ader") and learner.n_components is None

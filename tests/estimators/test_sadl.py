@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from metrack import SADL
 from metrack.engine import cover as engine_cover
 from metrack.engine.combiners import ALWAYS_ON, COMBINERS
+from metrack.streams import DriftingClusters, paper_schedule
 from tests.reference.sadl import DenseSADL, cover
 
 
@@ -49,6 +50,26 @@ def test_as_published_is_the_textbook(first_interval):
         drawn = textbook.learners[textbook.drawn]
         assert np.abs(tracker.get_mahalanobis_matrix() - drawn.M).max() < 1e-8, t
         assert tracker.mu_ == pytest.approx(drawn.mu, rel=1e-8), t
+
+
+@pytest.mark.parametrize("divergence", ["frobenius", "burg"])
+def test_revisited_pairs_are_the_textbook_s(divergence):
+    pairs, y = stream(np.random.default_rng(5), 600, 4)
+    options = {"eta0": 0.5, "rho": 0.0, "divergence": divergence, "replays": 3, "step": "implicit"}
+    tracker = SADL.as_published(output="average", **options)
+    textbook = DenseSADL(4, output="average", **options)
+    for t, (pair, label) in enumerate(zip(pairs, y, strict=True)):
+        suffered = tracker.observe(pair[None], [label])[0]
+        assert suffered == pytest.approx(textbook.observe(pair[0] - pair[1], label), abs=1e-8), t
+    for j, learner in enumerate(textbook.learners):
+        assert np.abs(tracker.bank_.metric(j).matrix() - learner.M).max() < 1e-8, j
+
+
+def test_revisiting_pays():
+    """On the same pairs the loss is lower, here by more than a tenth."""
+    pairs, y = stream(np.random.default_rng(6), 3000, 8)
+    losses = [SADL(replays=replays).observe(pairs, y).mean() for replays in (0, "auto")]
+    assert losses[1] < 0.9 * losses[0]
 
 
 @pytest.mark.parametrize("first_interval", [1, 3, 16])
@@ -169,3 +190,31 @@ def test_published_settings_can_be_overridden():
     assert (tracker.eta0, tracker.output, tracker.step) == (0.3, "best", "explicit")
     assert tracker.combiner == "sadl"
     assert tracker.scale is None
+
+
+def clusters(**settings):
+    """Pairs of a stream that switches and drifts, three features of 25 at a time."""
+    return DriftingClusters(seed=3, **settings).pairs()
+
+
+def test_units_and_order_of_features_change_nothing():
+    pairs, y = clusters(schedule=paper_schedule(2000))
+    tracker = SADL().fit(pairs, y)
+    losses, judged = SADL().observe(pairs, y), tracker.predict(pairs)
+    order = np.random.default_rng(0).permutation(pairs.shape[2])
+    for other in (1e3 * pairs, 1e-3 * pairs, pairs[:, :, order]):
+        np.testing.assert_allclose(SADL().observe(other, y), losses, atol=1e-7)
+        assert (SADL().fit(other, y).predict(other) == judged).all()
+
+
+@pytest.mark.parametrize("settings", [{"label_noise": 0.3}, {"similar": 0.05}])
+def test_noise_and_rare_similar_pairs_degrade_and_break_nothing(settings):
+    pairs, y = clusters(schedule=paper_schedule(4000), **settings)
+    tracker = SADL()
+    losses = tracker.observe(pairs, y)
+    assert np.isfinite(losses).all()
+    assert np.isfinite(tracker.components_).all()
+    unlearned = np.maximum(0.0, 1.0 - y * (1.0 - ((pairs[:, 0] - pairs[:, 1]) ** 2).sum(axis=1)))
+    assert losses.mean() < unlearned.mean()
+    assert np.trace(tracker.get_mahalanobis_matrix()) > 1e-3  # no collapse to M = 0
+    assert tracker.score(pairs[-300:], y[-300:]) > 0.6

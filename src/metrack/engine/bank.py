@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from metrack.engine import replay
 from metrack.engine.combiners import N_MEMORY
 from metrack.engine.factored import Factored
 from metrack.engine.forms import FORMS, choose
@@ -33,6 +34,8 @@ class Bank:
         How many there are at the start; on a cover more are added when their time comes.
     identity : bool
         Start at M = I and not at 0.
+    form : module, optional
+        How metrics are kept; see `forms`. None: the fastest way that is exact for the nuclear norm.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Bank:
         ratio: float = 2.0,
         n_learners: int = 1,
         identity: bool = False,
+        form: Any = None,
     ) -> None:
         self.n_features = n_features
         self.rule = rule
@@ -58,11 +62,12 @@ class Bank:
             excess=np.zeros(1),
             changed=np.zeros(1, np.int64),
         )
-        form = choose(rule.divergence, rule.rho, rule.capacity, n_features)
+        form = form or choose(rule.divergence, rule.rho, rule.capacity, n_features)
         self.learners = form.new_learners(
             n_learners, n_features, rule.capacity, rule.divergence, identity
         )
         self.trust = self._new_trust(0, n_learners)
+        self.memory = replay.new_memory(n_features, rule.replays)
 
     @property
     def form(self) -> Any:
@@ -83,7 +88,7 @@ class Bank:
         while done < len(losses):
             scratch = self.form.make_scratch(self.learners, self.n_features)
             this = make_round(len(self.learners.mu), self.n_features)
-            state = self.learners, self.trust, self.clock, self.rule
+            state = self.learners, self.trust, self.clock, self.memory, self.rule
             done = observe(*state, pairs, draws, done, losses, scratch, this)
             if done < len(losses):
                 self._make_room()
@@ -103,7 +108,9 @@ class Bank:
 
     def widen(self, n_features: int, capacity: int) -> None:
         """Go on with more features, which have been 0 so far, and perhaps a larger capacity."""
-        self.learners = self.form.widen(self.learners, n_features - self.n_features)
+        more = n_features - self.n_features
+        self.learners = self.form.widen(self.learners, more)
+        self.memory = replay.widen(self.memory, more)
         self.rule = self.rule._replace(capacity=capacity)
         self.n_features = n_features
 
@@ -128,6 +135,8 @@ class Bank:
 
     def metric(self, j: int) -> Factored:
         """Metric of learner j."""
+        if hasattr(self.form, "mixture"):
+            return self.mixture(np.eye(j + 1)[j])
         values, vectors, outside = self.form.metric(
             self.learners, j, self.rule.divergence, self.n_features
         )
@@ -135,6 +144,9 @@ class Bank:
 
     def mixture(self, p: Floats) -> Factored:
         """The weighted sum of the first learners' metrics, cut to the capacity."""
+        if hasattr(self.form, "mixture"):
+            values, vectors = self.form.mixture(self.learners, p, self.rule.capacity)
+            return Factored(values / self.unit, vectors, 0.0)
         metrics = [self.metric(j) for j in range(len(p))]
         outside = float(sum(weight * m.outside for weight, m in zip(p, metrics, strict=True)))
         rows = np.concatenate([m.vectors for m in metrics])

@@ -26,6 +26,9 @@ COMBINERS = {
 }
 ALWAYS_ON = (FIXED_SHARE, ADER)
 N_MEMORY = 4
+# A regret below this is the rounding of equal losses. CBCE asks for its sign: without a limit,
+# learners that agree would be told apart by the data's units.
+TIE = 1e-12
 
 # Fixed share: how sharply a loss in [0, 1] counts, and how much of the trust is shared out anew
 # each round.
@@ -110,6 +113,8 @@ def _cbce_weights(memory: Floats, n: int, p: Floats) -> None:
 
 @inner
 def _cbce_update(memory: Floats, regret: float) -> None:
+    if abs(regret) < TIE:
+        regret = 0.0
     bet = _bet(memory)
     gain = regret if bet > 0.0 else max(regret, 0.0)
     memory[0] += gain

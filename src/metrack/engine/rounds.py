@@ -1,7 +1,7 @@
 """The one compiled loop that a stream of pairs goes through.
 
-A round is: births -> probabilities -> distances -> prediction -> losses -> weights -> steps.
-Nothing predicts with a pair that it has learned from.
+A round is: births -> probabilities -> distances -> prediction -> losses -> weights -> steps ->
+pairs revisited. Nothing predicts with a pair that it has learned from.
 """
 
 import math
@@ -12,9 +12,18 @@ import numpy as np
 from metrack.engine import combiners
 from metrack.engine.cover import active_levels, levels_born
 from metrack.engine.divergences import LARGEST, gain
-from metrack.engine.forms import copy_learner, is_full, move, project
-from metrack.engine.kernels import Difference, Floats, Ints, copy, dot, fill, inner, kernel
+from metrack.engine.forms import copy_learner, is_full, move, project, step_norm
+from metrack.engine.kernels import Difference, Floats, Ints, copy, dot, fill, inner, kernel, routine
 from metrack.engine.losses import LOGISTIC, loss, shortfall, slope
+from metrack.engine.replay import (
+    LONGEST,
+    SHORTEST,
+    Memory,
+    draw,
+    remember,
+    remembered,
+    slot_of,
+)
 from metrack.engine.steps import signed_step
 
 CONSTANT, INVSQRT = range(2)
@@ -29,8 +38,9 @@ CAPPED, SQUASHED, LINEAR = range(3)
 SPREAD = 2.0  # mean |u|^2 where units are automatic: a pair's weight beside the threshold's
 SMALLEST = 1e-200  # a |u|^2 below this has lost its digits
 
-# A change is noticed when the latest losses, of at most 1 each, exceed the mean of the last USUAL
-# by more than TOLERATED each and ALARM together.
+# A change is noticed when the latest losses, of at most WORST each and in units of it, exceed the
+# mean of the last USUAL by more than TOLERATED each and ALARM together.
+WORST = 2.0
 USUAL = 500
 TOLERATED = 0.05
 ALARM = 7.0
@@ -51,6 +61,7 @@ class Rule(NamedTuple):
     output: int
     weight_loss: int
     cap: float
+    replays: int  # pairs revisited after each
 
 
 class Trust(NamedTuple):
@@ -110,6 +121,7 @@ def observe(
     learners: Any,
     trust: Trust,
     clock: Clock,
+    memory: Memory,
     rule: Rule,
     pairs: Pairs,
     draws: Floats,
@@ -142,18 +154,59 @@ def observe(
             this.q[j] = project(learners, scratch, j, rule.divergence, u, norm2)
         q, mu = _predict(learners, trust, clock, rule, this, draws[t] if draws.size else 0.0)
         losses[t] = loss(rule.loss, shortfall(y, mu, q))
-        _notice_change(clock, rule, losses[t])
+        _notice_change(clock, losses[t])
         if learners.mu.size > 1:
             _judge(learners, trust, rule, this, n, y, q, mu)
             combiners.update(rule.combiner, trust.memory, n, trust.p, trust.losses)
+        length = step_norm(learners, u, norm2)
         for j in range(n):
-            q, mu, rate = this.q[j], learners.mu[j], trust.rate[j]
+            rate = trust.rate[j]
             if rule.schedule == INVSQRT:
                 rate /= math.sqrt(clock.pairs[0])
-            b = signed_step(rule.step, rule.loss, rule.divergence, rate, y, q, mu, norm2)
-            learners.mu[j] = min(max(mu + gain(rule.divergence, mu, b), 1.0), LARGEST)
-            move(learners, scratch, j, rule.divergence, u, q, b, rate * rule.rho, rule.capacity)
+            _step(learners, scratch, j, rule, rate, u, y, this.q[j], length)
+        if rule.replays > 0:
+            remember(memory, u, y)
+            _revisit(learners, trust, memory, rule, scratch, n)
     return pairs.y.size
+
+
+@inner
+def _step(
+    learners: Any,
+    scratch: Any,
+    j: int,
+    rule: Rule,
+    rate: float,
+    u: Difference,
+    y: float,
+    q: float,
+    length: float,
+) -> None:
+    """Learner j learns a pair at squared distance q; ``length`` is its `step_norm`."""
+    mu = learners.mu[j]
+    b = signed_step(rule.step, rule.loss, rule.divergence, rate, y, q, mu, length)
+    learners.mu[j] = min(max(mu + gain(rule.divergence, mu, b), 1.0), LARGEST)
+    move(learners, scratch, j, rule.divergence, u, q, b, rate * rule.rho, rule.capacity)
+
+
+@routine
+def _revisit(learners: Any, trust: Trust, memory: Memory, rule: Rule, scratch: Any, n: int) -> None:
+    """Further steps of the first n learners, on pairs of their own intervals."""
+    if memory.written[0] == 0:
+        return
+    for _ in range(rule.replays):
+        drawn = draw(memory)
+        for j in range(n):
+            if trust.length[j] < SHORTEST or trust.length[j] > LONGEST:
+                continue
+            if is_full(learners, rule.capacity):
+                return  # there is room again before the next pair
+            slot = slot_of(memory, drawn, trust.length[j])
+            u = remembered(memory, slot)
+            norm2 = dot(u.full, u.full, u.full.size)
+            q = project(learners, scratch, j, rule.divergence, u, norm2)
+            length = step_norm(learners, u, norm2)
+            _step(learners, scratch, j, rule, trust.rate[j], u, memory.y[slot], q, length)
 
 
 @inner
@@ -257,9 +310,9 @@ def _judge(
 
 
 @inner
-def _notice_change(clock: Clock, rule: Rule, suffered: float) -> None:
+def _notice_change(clock: Clock, suffered: float) -> None:
     """Page's test: losses that together exceed the usual ones by too much tell of a change."""
-    now = min(rule.cap, suffered) / rule.cap
+    now = min(WORST, suffered) / WORST
     since = clock.pairs[0] - clock.changed[0]
     clock.usual[0] += (now - clock.usual[0]) / min(since, USUAL)
     clock.excess[0] = max(0.0, clock.excess[0] + now - clock.usual[0] - TOLERATED)

@@ -163,6 +163,12 @@ def is_full(learners: Spectral, capacity: int) -> bool:
 
 
 @inner
+def step_norm(learners: Spectral, u: Difference, norm2: float) -> float:
+    """Frobenius norm of what a step of size 1 adds in the dual: |uu'|."""
+    return norm2
+
+
+@inner
 def project(
     learners: Spectral, scratch: Scratch, j: int, divergence: int, u: Difference, norm2: float
 ) -> float:

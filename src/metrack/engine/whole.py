@@ -83,6 +83,12 @@ def is_full(learners: Whole, capacity: int) -> bool:
 
 
 @inner
+def step_norm(learners: Whole, u: Difference, norm2: float) -> float:
+    """Frobenius norm of what a step of size 1 adds in the dual: |uu'|."""
+    return norm2
+
+
+@inner
 def project(
     learners: Whole, scratch: Scratch, j: int, divergence: int, u: Difference, norm2: float
 ) -> float:

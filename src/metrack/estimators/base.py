@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.kernels import Floats, Ints
 from metrack.estimators.inputs import PairBatch, check_labels, points_of
-from metrack.estimators.settings import choice, is_number, positive
+from metrack.estimators.settings import choice, is_number, positive, whole
 
 
 class FrozenMetric:
@@ -72,6 +72,49 @@ class Embedding(BaseEstimator):
         check_is_fitted(self)
         points = points_of(X, self.preprocessor_, self.n_features_in_)
         return np.asarray(points @ self.components_.T)
+
+    def top_features(
+        self, component: int = 0, n: int = 10, names: Any = None
+    ) -> list[tuple[Any, float]]:
+        """The features that a direction of the embedding rests on most, and their weights.
+
+        Parameters
+        ----------
+        component : int
+            Row of ``components_``; 0 is the direction that matters most.
+        n : int
+            How many to name; fewer where the others have no weight at all.
+        names : sequence (n_features,), optional
+            Such as the words behind word counts; by default features have numbers.
+
+        Returns
+        -------
+        list of (name, weight)
+            Features with weights of the same sign move a point to the same side.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from metrack import COMID
+        >>> pairs = np.random.default_rng(0).normal(size=(300, 2, 3))
+        >>> y = np.where(np.abs(pairs[:, 0, 1] - pairs[:, 1, 1]) < 1, 1, -1)
+        >>> COMID().fit(pairs, y).top_features(names=["red", "round", "ripe"], n=1)[0][0]
+        'round'
+        """
+        check_is_fitted(self)
+        components = self.components_
+        if not (is_number(component) and component in range(len(components))):
+            raise ValueError(
+                f"component={component!r}; the metric has {len(components)} directions, from 0"
+            )
+        named = list(range(self.n_features_in_) if names is None else names)
+        if len(named) != self.n_features_in_:
+            raise ValueError(
+                f"names has {len(named)} names for {self.n_features_in_} features; give one each"
+            )
+        row = components[component]
+        order = np.argsort(-np.abs(row), kind="stable")[: whole("n", n)]
+        return [(named[i], float(row[i])) for i in order.tolist() if row[i] != 0.0]
 
     def pair_distance(self, pairs: Any) -> Floats:
         """Learned distance (not squared) between the two points of each pair."""

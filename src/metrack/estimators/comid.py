@@ -2,9 +2,10 @@
 
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine import rounds
+from metrack.engine import cone, diagonal, elementwise, rounds
 from metrack.engine.bank import Bank
 from metrack.engine.divergences import BURG, DIVERGENCES, FROBENIUS, VON_NEUMANN
 from metrack.engine.losses import LOSSES
@@ -15,6 +16,10 @@ from metrack.estimators.settings import choice, positive, whole
 FULL_RANK_UP_TO = 100  # features: beyond, a step of full rank takes too long for a default
 AUTO_RATE = {FROBENIUS: 0.4, VON_NEUMANN: 0.2, BURG: 0.2}
 AUTO_RHO = {FROBENIUS: 0.001, VON_NEUMANN: 0.0, BURG: 0.0}
+# The L1 norm of a direction's vv' is up to n_features times its nuclear norm.
+AUTO_L1 = 0.025  # over n_features
+L1_FORMS: dict[str, Any] = {"exact": cone, "on_read": elementwise, "diagonal": diagonal}
+EXACT_UP_TO, ENTRIES_UP_TO = 16, 4096  # features: beyond, steps take too long, and entries too much
 
 
 class COMID(OnlineLearner):
@@ -22,7 +27,7 @@ class COMID(OnlineLearner):
 
     Each pair moves the metric M and the threshold mu by one step of
 
-        argmin over M >= 0, mu >= 1 of  B(M, M_t) + e <grad loss, M> + e rho |M|_*
+        argmin over M >= 0, mu >= 1 of  B(M, M_t) + e <grad loss, M> + e rho r(M)
 
     in closed form (Kunapuli and Shavlik, 2012; Duchi et al., 2010).
 
@@ -33,10 +38,12 @@ class COMID(OnlineLearner):
     divergence : {"auto", "frobenius", "von_neumann", "burg"}
         Geometry of the step. "auto" is Burg, which learns fastest, where a metric of full rank can
         be afforded: up to 100 features, no ``n_components``, implicit steps; else Frobenius.
-    regularizer : {"nuclear", None}
-        The nuclear norm asks for a metric of low rank.
+    regularizer : {"nuclear", "l1", None}
+        The nuclear norm r(M) = |M|_* asks for a metric of low rank; the elementwise L1 norm
+        r(M) = sum |M_ij|, for Frobenius alone, for one that rests on few features.
     rho : float or "auto"
-        Strength of the regulariser; "auto" is 0.001 for Frobenius, else 0.
+        Strength of the regulariser; "auto" is 0.001 for Frobenius, else 0; for L1 it is
+        0.025 / n_features.
     learning_rate : float or "auto"
         Step size e; "auto" is 0.4 for Frobenius, else 0.2.
     schedule : {"constant", "invsqrt"}
@@ -49,6 +56,11 @@ class COMID(OnlineLearner):
     init : {"auto", "zero", "identity"}
         Start at M = 0 or I; "auto" is zero where the divergence can leave it (Frobenius), else
         identity.
+    psd : {"auto", "exact", "on_read", "diagonal"}
+        How L1 keeps M positive: by an exact step on the cone, of cost n_features^3 and more; when
+        it is read, which keeps the guarantees on regret, and steps that cost what the non-zeros
+        of a pair cost; or by being diagonal. "auto" is exact up to 16 features, on_read up to
+        4,096, else diagonal. With L1, ``n_components`` counts when the metric is read.
     scale : {"auto", None}
         "auto" scales differences by their root mean square so far, so that results do not depend
         on the data's units.
@@ -64,6 +76,8 @@ class COMID(OnlineLearner):
     mu_, threshold_ : float
         Threshold on the squared distance, and on the distance.
     rank_ : int
+    density_ : float
+        Share of M's entries that are not 0.
     truncated_mass_ : float
         Eigenvalue mass that ``n_components`` has cut off so far.
     n_pairs_seen_ : int
@@ -95,6 +109,7 @@ class COMID(OnlineLearner):
         step: str = "implicit",
         n_components: int | None = None,
         init: str = "auto",
+        psd: str = "auto",
         scale: str | None = "auto",
         preprocessor: Any = None,
         random_state: Any = None,
@@ -108,6 +123,7 @@ class COMID(OnlineLearner):
         self.step = step
         self.n_components = n_components
         self.init = init
+        self.psd = psd
         self.scale = scale
         self.preprocessor = preprocessor
         self.random_state = random_state
@@ -118,19 +134,31 @@ class COMID(OnlineLearner):
         check_is_fitted(self)
         return self.bank_.truncated_mass
 
+    @property
+    def density_(self) -> float:
+        """Share of M's entries that are not 0; with L1, before M is made positive."""
+        check_is_fitted(self)
+        form = self.bank_.form
+        if hasattr(form, "density"):
+            return float(form.density(self.bank_.learners, 0))
+        return float(np.mean(self.get_mahalanobis_matrix() != 0.0))
+
     def _make_bank(self, n_features: int) -> Bank:
         schedule = choice("schedule", self.schedule, rounds.SCHEDULES)
         rule = comid_rule(self, n_features)._replace(schedule=schedule)
         rate = automatic("learning_rate", self.learning_rate, AUTO_RATE[rule.divergence])
-        return Bank(n_features, rule, rate, identity=starts_at_identity(self, rule.divergence))
+        identity = starts_at_identity(self, rule.divergence)
+        return Bank(n_features, rule, rate, identity=identity, form=l1_form(self, n_features))
 
 
 def comid_rule(settings: Any, n_features: int) -> rounds.Rule:
     """The engine's rule for a single learner, from an estimator's settings."""
-    choice("regularizer", settings.regularizer, {"nuclear": 0, None: 0})
+    choice("regularizer", settings.regularizer, {"nuclear": 0, "l1": 0, None: 0})
     choice("scale", settings.scale, {"auto": 0, None: 0})
     divergence = resolve_divergence(settings, n_features)
-    rho = automatic("rho", settings.rho, AUTO_RHO[divergence], or_zero=True)
+    l1 = settings.regularizer == "l1"
+    auto_rho = AUTO_L1 / n_features if l1 else AUTO_RHO[divergence]
+    rho = automatic("rho", settings.rho, auto_rho, or_zero=True)
     capacity = n_features
     if settings.n_components is not None:
         capacity = min(whole("n_components", settings.n_components), n_features)
@@ -147,6 +175,7 @@ def comid_rule(settings: Any, n_features: int) -> rounds.Rule:
         output=rounds.AVERAGE,
         weight_loss=rounds.CAPPED,
         cap=2.0,
+        replays=0,
     )
 
 
@@ -159,10 +188,30 @@ def resolve_divergence(settings: Any, n_features: int) -> int:
     choice("step", settings.step, STEPS)
     choice("init", settings.init, {"auto": 0, "zero": 0, "identity": 0})
     if settings.divergence != "auto":
-        return choice("divergence", settings.divergence, {"auto": -1, **DIVERGENCES})
+        asked = choice("divergence", settings.divergence, {"auto": -1, **DIVERGENCES})
+        if settings.regularizer == "l1" and asked != FROBENIUS:
+            raise ValueError(
+                f"regularizer='l1' with divergence={settings.divergence!r}: its steps are known "
+                "for 'frobenius' alone; use that or 'auto'"
+            )
+        return asked
+    if settings.regularizer == "l1":
+        return FROBENIUS
     affordable = settings.n_components is None and n_features <= FULL_RANK_UP_TO
     fits = affordable and settings.step == "implicit" and settings.init != "zero"
     return BURG if fits else FROBENIUS
+
+
+def l1_form(settings: Any, n_features: int) -> Any:
+    """How the elementwise L1 norm keeps metrics; None for other regularisers."""
+    choice("psd", settings.psd, dict.fromkeys(("auto", *L1_FORMS), 0))
+    if settings.regularizer != "l1":
+        return None
+    if settings.psd != "auto":
+        return L1_FORMS[settings.psd]
+    if n_features <= EXACT_UP_TO:
+        return cone
+    return elementwise if n_features <= ENTRIES_UP_TO else diagonal
 
 
 def automatic(name: str, value: Any, default: float, or_zero: bool = False) -> float:

@@ -65,6 +65,7 @@ class POLA(COMID):
     schedule = "constant"
     step = "implicit"
     init = "zero"
+    psd = "auto"
 
     def __init__(
         self,

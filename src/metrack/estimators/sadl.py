@@ -6,16 +6,26 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine import rounds
+from metrack.engine import whole as whole_form
 from metrack.engine.bank import Bank
 from metrack.engine.combiners import ADER, ALWAYS_ON, COMBINERS
 from metrack.engine.factored import Factored
+from metrack.engine.forms import choose as choose_form
 from metrack.engine.kernels import Floats, Ints
 from metrack.estimators.base import FrozenMetric
-from metrack.estimators.comid import AUTO_RATE, automatic, comid_rule, starts_at_identity
+from metrack.estimators.comid import (
+    AUTO_RATE,
+    automatic,
+    comid_rule,
+    l1_form,
+    starts_at_identity,
+)
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.settings import choice, positive, whole
 
 N_ALWAYS_ON = 12
+AUTO_REPLAYS, REPLAYS_UP_TO = 24, 50  # pairs, features
+REPLAYING_RATE = 0.1
 # What the combiner may be told; "ader" alone works on linearised losses, and always does.
 WEIGHT_LOSSES = {"capped": rounds.CAPPED, "logistic": rounds.SQUASHED}
 
@@ -53,7 +63,8 @@ class SADL(OnlineLearner):
     Parameters
     ----------
     eta0 : float or "auto"
-        Learning rate of a memory of length 1; "auto" is 0.4 for the Frobenius divergence, else 0.2.
+        Learning rate of a memory of length 1; "auto" is 0.1 where pairs are revisited, else 0.4
+        for the Frobenius divergence and 0.2 for others.
     first_interval : int
         Length of the shortest memory.
     combiner : {"cbce", "adanormalhedge", "sadl", "fixed_share", "ader"}
@@ -65,7 +76,11 @@ class SADL(OnlineLearner):
         What the combiner is told: min(cap, loss) / cap, or 1 / (1 + exp(margin)). "ader" works on
         the linearised loss instead.
     cap : float
-    loss, divergence, regularizer, rho, step, n_components, init, scale, preprocessor
+    replays : int or "auto"
+        How many of the late pairs the learners of 32 to 256 rounds revisit after each new one, with
+        a step on each: more is learned from the same pairs, in more time. "auto" is 24 for Burg
+        without regulariser or ``n_components``, up to 50 features; else 0.
+    loss, divergence, regularizer, rho, step, n_components, init, psd, scale, preprocessor
         As in `COMID`, for every learner. Where ``n_components`` is set, what is read out is the
         best metric of that rank near the mean; `observe` judges the mean itself.
     random_state : int, RandomState or None
@@ -111,10 +126,12 @@ class SADL(OnlineLearner):
         combiner: str = "cbce",
         output: str = "average",
         weight_loss: str = "capped",
-        cap: float = 2.0,
+        cap: float = 4.0,
         step: str = "implicit",
+        replays: int | str = "auto",
         n_components: int | None = None,
         init: str = "auto",
+        psd: str = "auto",
         scale: str | None = "auto",
         preprocessor: Any = None,
         random_state: Any = None,
@@ -130,8 +147,10 @@ class SADL(OnlineLearner):
         self.weight_loss = weight_loss
         self.cap = cap
         self.step = step
+        self.replays = replays
         self.n_components = n_components
         self.init = init
+        self.psd = psd
         self.scale = scale
         self.preprocessor = preprocessor
         self.random_state = random_state
@@ -151,6 +170,7 @@ class SADL(OnlineLearner):
             "weight_loss": "capped",
             "cap": 2.0,
             "first_interval": 1,
+            "replays": 0,
             "scale": None,
         }
         return cls(**paper | overrides)
@@ -167,15 +187,24 @@ class SADL(OnlineLearner):
             weight_loss=rounds.LINEAR if combiner == ADER else weight_loss,
             cap=positive("cap", self.cap),
         )
+        rule = rule._replace(replays=self._replays(rule, n_features))
+        auto_rate = REPLAYING_RATE if rule.replays else AUTO_RATE[rule.divergence]
         return Bank(
             n_features,
             rule,
-            rate=automatic("eta0", self.eta0, AUTO_RATE[rule.divergence]),
+            rate=automatic("eta0", self.eta0, auto_rate),
             first=float(first),
             ratio=2.0 if on_cover else 4.0,
             n_learners=2 if on_cover else N_ALWAYS_ON,
             identity=starts_at_identity(self, rule.divergence),
+            form=l1_form(self, n_features),
         )
+
+    def _replays(self, rule: rounds.Rule, n_features: int) -> int:
+        if self.replays == "auto":
+            cheap = choose_form(rule.divergence, rule.rho, rule.capacity, n_features) is whole_form
+            return AUTO_REPLAYS if cheap and n_features <= REPLAYS_UP_TO else 0
+        return whole("replays", self.replays, or_zero=True)
 
     def _draws(self, n_pairs: int) -> Floats:
         sampling = self.bank_.rule.output == rounds.SAMPLE

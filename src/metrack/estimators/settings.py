@@ -27,8 +27,9 @@ def positive(name: str, value: Any, or_zero: bool = False) -> float:
     raise ValueError(f"{name}={value!r}; it must be a number {'>= 0' if or_zero else '> 0'}")
 
 
-def whole(name: str, value: Any) -> int:
+def whole(name: str, value: Any, or_zero: bool = False) -> int:
     """A whole number from 1 up."""
-    if is_number(value) and isinstance(value, int | np.integer) and value >= 1:
+    least = 0 if or_zero else 1
+    if is_number(value) and isinstance(value, int | np.integer) and value >= least:
         return int(value)
-    raise ValueError(f"{name}={value!r}; it must be a whole number >= 1")
+    raise ValueError(f"{name}={value!r}; it must be a whole number >= {least}")

@@ -1,0 +1,73 @@
+"""A memory of late pairs, and which of them a learner revisits.
+
+One step a pair uses little of what the pair says. Between two pairs, learners therefore take
+further steps on earlier pairs of their own interval. Learners with a very short memory would only
+learn the same few pairs by heart; those with a very long one are left as they are, for streams that
+drift too fast to learn from, and get what was learned by revisiting with the iterate that they are
+born with.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from metrack.engine.kernels import Difference, Floats, Ints, copy, inner
+
+SHORTEST, LONGEST = 32, 256  # intervals of the learners that revisit
+
+
+class Memory(NamedTuple):
+    """The last pairs, in the units of their time; no slots where none is revisited."""
+
+    u: Floats  # (slots, n)
+    y: Floats
+    where: Ints  # all features
+    written: Ints  # pairs so far; one entry
+    drawn: Ints  # state of the generator; one entry
+
+
+def new_memory(n_features: int, replays: int) -> Memory:
+    """An empty memory, with slots only where pairs are to be revisited."""
+    slots = LONGEST if replays > 0 else 0
+    return Memory(
+        np.zeros((slots, n_features)),
+        np.zeros(slots),
+        np.arange(n_features),
+        np.zeros(1, np.int64),
+        np.zeros(1, np.int64),
+    )
+
+
+def widen(memory: Memory, more: int) -> Memory:
+    """A memory of so many more features, which have been 0 so far."""
+    n_features = memory.where.size + more
+    return memory._replace(u=np.pad(memory.u, ((0, 0), (0, more))), where=np.arange(n_features))
+
+
+@inner
+def remember(memory: Memory, u: Difference, y: float) -> None:
+    """Put a pair in the place of the oldest."""
+    slot = memory.written[0] % memory.y.size
+    copy(memory.u[slot], u.full, u.full.size)
+    memory.y[slot] = y
+    memory.written[0] += 1
+
+
+@inner
+def draw(memory: Memory) -> int:
+    """A number that looks random: a linear congruential generator (Knuth's), its upper bits."""
+    memory.drawn[0] = memory.drawn[0] * 6364136223846793005 + 1442695040888963407
+    return int((memory.drawn[0] >> 33) & 0x3FFFFFFF)
+
+
+@inner
+def slot_of(memory: Memory, drawn: int, length: float) -> int:
+    """Where a drawn one of the last pairs is, of as many as the interval has rounds."""
+    recent = min(memory.written[0], min(memory.y.size, int(length)))
+    return int((memory.written[0] - 1 - drawn % recent) % memory.y.size)
+
+
+@inner
+def remembered(memory: Memory, slot: int) -> Difference:
+    """The difference u of a remembered pair."""
+    return Difference(memory.u[slot], memory.where, memory.u[slot])
