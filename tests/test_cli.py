@@ -17,7 +17,7 @@ def test_version():
     assert metrack("--version").stdout == f"metrack {version('metrack')}\n"
 
 
-@pytest.mark.parametrize("command", [[], ["demo"]])
+@pytest.mark.parametrize("command", [[], ["demo"], ["reproduce", "synthetic"]])
 def test_help_is_at_hand(command):
     run = metrack(*command, "--help")
     assert run.returncode == 0

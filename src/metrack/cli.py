@@ -6,10 +6,11 @@ Exit codes: 0 done, 1 failed, 2 wrong use.
 
 import sys
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
+
+from metrack.commands import state, studies
 
 app = typer.Typer(
     name="metrack",
@@ -36,18 +37,8 @@ def _metrack(
     """Keep a distance metric right while the world changes."""
 
 
-@app.command(epilog="Example: metrack demo --out demo --seed 1")
-def demo(
-    out: Annotated[
-        Path, typer.Option(file_okay=False, help="Folder for the results; made if missing.")
-    ] = Path("demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same results.")] = 0,
-    pairs: Annotated[int, typer.Option(min=1, help="Length of the stream.")] = 3000,
-) -> None:
-    """Track a metric that drifts, on synthetic data; print a table and save a figure."""
-    from metrack.experiments.demo import run
-
-    run(out=out, seed=seed, n_pairs=pairs)
+studies.add_to(app)
+state.add_to(app)
 
 
 def main() -> None:

@@ -1,7 +1,6 @@
 """Figures from arrays. Needs the ``plots`` extra, and imports it only when a figure is drawn."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +13,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Marks = Sequence[tuple[int, str]]
+Band = tuple[Floats, Floats, Floats]  # mean, low, high
 
 # Okabe and Ito's colours, told apart by all eyes; grey is for what is not a contestant.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255")
 GREY = "#555555"
 ARROW: dict[str, Any] = {"arrowstyle": "-|>", "color": "black"}
 STYLE: dict[Any, Any] = {
@@ -37,26 +37,24 @@ def check_available() -> None:
 
 
 def tracking(
-    path: Path,
     rates: Floats,
     steps: Ints,
-    errors: Mapping[str, Floats],
-    references: Mapping[str, Floats],
+    panels: Mapping[str, Mapping[str, Band]],
+    references: Sequence[str],
     marks: Marks,
-) -> None:
-    """Draw how fast the true metric changed, and how well each method kept up, and save it.
+) -> "Figure":
+    """Draw how fast the true metric changed and, below, how well each method kept up.
 
     Parameters
     ----------
-    path : Path
-        File to write; its ending decides the format.
     rates : array (n_steps,)
         Change of the true metric at each step.
     steps : array (n_evaluations,)
         When the methods were evaluated.
-    errors : mapping from a method's name to an array (n_evaluations,)
-    references : the same, for what does not learn
-        Drawn in grey.
+    panels : mapping from a measure to a mapping from a method's name to (mean, low, high)
+        Arrays (n_evaluations,) each; a panel for each measure, in per cent.
+    references : sequence of str
+        Methods that do not learn: drawn in grey, without an interval.
     marks : sequence of (step, name)
         Where segments start.
     """
@@ -65,18 +63,23 @@ def tracking(
     from matplotlib.figure import Figure
 
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8, 5), layout="constrained")
-        top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[1, 2.4])
-        _draw_rates(top, bottom, rates, marks)
-        _draw_errors(bottom, steps, errors, references)
-        for axes in (top, bottom):
+        figure = Figure(figsize=(8, 2.2 + 2.6 * len(panels)), layout="constrained")
+        top, *rest = figure.subplots(
+            1 + len(panels), 1, sharex=True, height_ratios=[1] + [2.2] * len(panels)
+        )
+        _draw_rates(top, rest, rates, marks)
+        for axes, (measure, methods) in zip(rest, panels.items(), strict=True):
+            _draw_measure(axes, steps, methods, references)
+            axes.set(ylabel=f"{measure} (%)")
+        rest[-1].set(xlabel="pairs seen")
+        for axes in (top, *rest):
             _shade_segments(axes, marks, len(rates))
         _name_segments(top, marks, len(rates))
-        _add_legend(figure, bottom)
-        figure.savefig(path, dpi=160)
+        _add_legend(figure, rest[0])
+    return figure
 
 
-def _draw_rates(top: "Axes", bottom: "Axes", rates: Floats, marks: Marks) -> None:
+def _draw_rates(top: "Axes", rest: Sequence["Axes"], rates: Floats, marks: Marks) -> None:
     """The rate of drift; steps at which everything changes leave the panel, as an arrow says."""
     starts = [start for start, _ in marks]
     height = 1.6 * float(np.delete(rates, starts).max(initial=0.0)) or 1.0
@@ -87,18 +90,24 @@ def _draw_rates(top: "Axes", bottom: "Axes", rates: Floats, marks: Marks) -> Non
     for step in jumps:
         top.annotate("", (step, height), (step, 0), arrowprops=ARROW)
         top.text(step, 0.96 * height, f"  switch: {rates[step]:.2f}", va="top", fontsize=8)
-        bottom.axvline(step, color="black", linewidth=0.8)
+        for axes in rest:
+            axes.axvline(step, color="black", linewidth=0.8)
     top.set(ylim=(0, height), ylabel="change of the\ntrue metric per pair")
 
 
-def _draw_errors(
-    axes: "Axes", steps: Ints, errors: Mapping[str, Floats], references: Mapping[str, Floats]
+def _draw_measure(
+    axes: "Axes", steps: Ints, methods: Mapping[str, Band], references: Sequence[str]
 ) -> None:
-    for (name, values), dash in zip(references.items(), ("--", ":", "-."), strict=False):
-        axes.plot(steps, 100 * values, dash, color=GREY, linewidth=1.2, label=name)
-    for i, (name, values) in enumerate(errors.items()):
-        axes.plot(steps, 100 * values, color=COLOURS[i % len(COLOURS)], linewidth=1.8, label=name)
-    axes.set(xlabel="pairs seen", ylabel="k-NN error (%)", ylim=(0, None))
+    dashes = iter(("--", ":", "-."))
+    colours = iter(COLOURS * 9)
+    for name, (mean, low, high) in methods.items():
+        if name in references:
+            axes.plot(steps, 100 * mean, next(dashes), color=GREY, linewidth=1.2, label=name)
+            continue
+        colour = next(colours)
+        axes.plot(steps, 100 * mean, color=colour, linewidth=1.6, label=name)
+        axes.fill_between(steps, 100 * low, 100 * high, color=colour, alpha=0.2, linewidth=0)
+    axes.set(ylim=(0, None))
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
 
 

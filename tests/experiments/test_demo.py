@@ -1,66 +1,48 @@
-import subprocess
+import functools
 import sys
 
 import numpy as np
 import pytest
 
 from metrack import plots
-from metrack.experiments.demo import run
-
-PNG = b"\x89PNG\r\n\x1a\n"
-
-
-def demo(*args):
-    command = [sys.executable, "-m", "metrack.cli", "demo", *args]
-    return subprocess.run(command, capture_output=True, text=True)
+from metrack.experiments import demo
+from metrack.experiments.synthetic import reproduce
 
 
-def test_prints_the_table_and_saves_the_figure(tmp_path, capsys):
-    run(out=tmp_path / "new" / "folder", seed=0, n_pairs=300)
+def test_prints_the_tables_and_says_where_things_are(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(demo, "reproduce", functools.partial(reproduce, n_jobs=1))
+    monkeypatch.setattr(demo, "N_TRIALS", 2)
+    demo.run(out=tmp_path / "new", seed=0, n_pairs=30)
     printed = capsys.readouterr().out
-    for name in ["A static", "B fast", "A slow", "true metric"]:
+    for name in ["static", "moderate", "sadl-published", "true metric", "P(NMI > 0.8)"]:
         assert name in printed
-    figure = tmp_path / "new" / "folder" / "figure.png"
-    assert printed.splitlines()[-1] == f"Figure: {figure}"
-    assert figure.read_bytes().startswith(PNG)
-    assert "Tracking" not in printed  # no progress bar in a file
+    assert f"Report: {tmp_path / 'new' / 'report.html'}" in printed.splitlines()
+    assert "Trials" not in printed  # no progress bar in a file
 
 
-def test_same_seed_same_table(tmp_path, capsys):
-    tables = []
-    for seed in (1, 1, 2):
-        run(out=tmp_path, seed=seed, n_pairs=120)
-        tables.append(capsys.readouterr().out)
-    assert tables[0] == tables[1] != tables[2]
-
-
-def test_the_shortest_stream(tmp_path, capsys):
-    run(out=tmp_path, seed=0, n_pairs=5)
-    assert "A slow" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("args", "code"),
-    [(["--out", "file/sub"], 1), (["--out", "file"], 2), (["--pairs", "3"], 2)],
-)
-def test_what_cannot_be_done_ends_without_traceback(args, code, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").touch()
-    done = demo(*args)
-    assert done.returncode == code
-    assert "Traceback" not in done.stderr
-    if args[-1] != "file":  # typer's own message, in a box
-        assert len(done.stderr.splitlines()) == 1
+def test_runs_anew_whatever_the_folder_holds(tmp_path, monkeypatch, capsys):
+    small = functools.partial(reproduce, methods=["sadl"], n_jobs=1)
+    monkeypatch.setattr(demo, "reproduce", small)
+    monkeypatch.setattr(demo, "N_TRIALS", 2)
+    results = []
+    for seed in (1, 2, 1):
+        demo.run(out=tmp_path, seed=seed, n_pairs=20)
+        results.append((tmp_path / "results.json").read_bytes())
+    assert results[0] == results[2] != results[1]
 
 
 def test_a_missing_extra_is_named_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'metrack\[plots\]'"):
-        run(out=tmp_path / "demo", seed=0, n_pairs=100)
+    for module, extra in (("matplotlib", "plots"), ("plotly", "plots"), ("pyarrow", "io")):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            with pytest.raises(ImportError, match=rf"pip install 'metrack\[{extra}\]'"):
+                demo.run(out=tmp_path / "demo", seed=0, n_pairs=100)
     assert not (tmp_path / "demo").exists()
 
 
-def test_a_figure_of_a_stream_without_drift(tmp_path):
-    steps, errors = np.array([5, 10]), {"a": np.array([0.2, 0.1])}
-    plots.tracking(tmp_path / "f.png", np.zeros(10), steps, errors, {}, [(0, "only")])
-    assert (tmp_path / "f.png").read_bytes().startswith(PNG)
+def test_a_figure_of_a_stream_without_drift():
+    band = tuple(np.array([[0.2, 0.1], [0.1, 0.1], [0.3, 0.2]]))
+    panels = {"error": {"a": band, "raw": band}}
+    figure = plots.tracking(np.zeros(10), np.array([5, 10]), panels, ["raw"], [(0, "only")])
+    assert len(figure.axes) == 2
+    assert [line.get_label() for line in figure.axes[1].lines] == ["a", "raw"]

@@ -1,12 +1,23 @@
-"""How well it goes: prequential losses, recovery after a change, and regret, as plain arrays.
+"""How well it goes: k-NN error, k-means clusters, prequential losses, recovery, and regret.
 
 Rounds are counted from 0, and an interval (start, stop) is the rounds from ``start`` up to, not
 including, ``stop``, as in a slice of the losses.
 """
 
+from metrack.evaluate.clustering import (
+    Clusters,
+    Interval,
+    exceedance,
+    kmeans,
+    kmeans_nmi,
+    nmi,
+    wilson_interval,
+)
 from metrack.evaluate.hindsight import BestFixed, best_fixed
 from metrack.evaluate.meta import MetaRegret, Trace, meta_regret, trace
+from metrack.evaluate.neighbours import knn_error, leave_one_out_error
 from metrack.evaluate.prequential import fading_mean, recovery_times, running_mean, windowed_mean
+from metrack.evaluate.recovery import rate_of_change, time_to_recover
 from metrack.evaluate.regret import (
     adaptive_regret,
     comparator_losses,
@@ -18,19 +29,30 @@ from metrack.evaluate.regret import (
 
 __all__ = [
     "BestFixed",
+    "Clusters",
+    "Interval",
     "MetaRegret",
     "Trace",
     "adaptive_regret",
     "best_fixed",
     "comparator_losses",
     "dynamic_regret",
+    "exceedance",
     "fading_mean",
     "interval_regret",
+    "kmeans",
+    "kmeans_nmi",
+    "knn_error",
+    "leave_one_out_error",
     "meta_regret",
+    "nmi",
     "path_length",
+    "rate_of_change",
     "recovery_times",
     "running_mean",
     "static_regret",
+    "time_to_recover",
     "trace",
+    "wilson_interval",
     "windowed_mean",
 ]

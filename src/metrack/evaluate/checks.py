@@ -53,3 +53,11 @@ def _finite(values: Any, name: str) -> Floats:
         where = ", ".join(map(str, wrong[0].tolist()))
         raise ValueError(f"{name}[{where}] is not finite; drop such rounds first")
     return array
+
+
+def check_points(X: Any, name: str) -> Floats:
+    """Finite numbers, a point a row; an embedding without any dimension is allowed."""
+    array = _finite(X, name)
+    if array.ndim != 2 or not len(array):
+        raise ValueError(f"{name} must be 2-D with a point a row; got shape {array.shape}")
+    return array

@@ -6,16 +6,19 @@ carries the description of its own drift (``marks``, ``switches``).
 
 from metrack.streams.base import PairStream
 from metrack.streams.labelled import LabelledStream
+from metrack.streams.reviews import Corpus, load_reviews
 from metrack.streams.schedule import Segment, abrupt, gradual, paper_schedule, recurring
 from metrack.streams.synthetic import DriftingClusters
 
 __all__ = [
+    "Corpus",
     "DriftingClusters",
     "LabelledStream",
     "PairStream",
     "Segment",
     "abrupt",
     "gradual",
+    "load_reviews",
     "paper_schedule",
     "recurring",
 ]

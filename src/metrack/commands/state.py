@@ -1,0 +1,318 @@
+"""``metrack track`` and what reads its state."""
+
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from functools import cache
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from metrack.commands.settings import ESTIMATORS, settings, value_of
+
+if TYPE_CHECKING:
+    from metrack.tracking.loop import Progress
+
+PANEL = "Settings of the estimator"
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 failed (a file, the disk), 2 wrong use (options, rows, a state)."
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this file."""
+    app.command(
+        cls=TrackCommand,
+        epilog="Examples: metrack track feedback.csv --out state | "
+        "metrack track clicks.jsonl --items items.parquet --out state | "
+        f"tail -n +1 -F log.csv | metrack track - --out state. {EXIT_CODES}",
+    )(track)
+    app.command(
+        epilog="Examples: metrack transform state items.csv --out embedded.npy | "
+        f"metrack transform state items.parquet > embedded.csv. {EXIT_CODES}"
+    )(transform)
+    app.command(
+        epilog="Examples: metrack distance state pairs.csv --out scores.csv | "
+        f"metrack distance state pairs.csv --items items.npz. {EXIT_CODES}"
+    )(distance)
+    app.command(
+        epilog="Examples: metrack inspect state | "
+        f"metrack inspect state --html state.html --items items.csv. {EXIT_CODES}"
+    )(inspect)
+
+
+class TrackCommand(TyperCommand):
+    """A command with an option for every setting of the trackers, looked up when it is used."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The command's own options, then the settings."""
+        known = {param.name for param in self.params}
+        self.params += [option for option in _setting_options() if option.name not in known]
+        return super().get_params(ctx)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Hand the settings over beside the declared parameters."""
+        given = {option.name: ctx.params.pop(option.name, None) for option in _setting_options()}
+        ctx.obj = {name: value_of(text) for name, text in given.items() if text is not None}
+        return super().invoke(ctx)
+
+
+@cache
+def _setting_options() -> list[Any]:
+    """An option for each setting, as Typer makes them of a function's parameters."""
+
+    def carrier(**settings: str | None) -> None: ...
+
+    kinds = {
+        setting.name: Annotated[
+            str | None, typer.Option(help=setting.help, metavar="VALUE", rich_help_panel=PANEL)
+        ]
+        for setting in settings()
+    }
+    carrier.__annotations__ = dict(kinds)
+    carrier.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in kinds.items()
+        ]
+    )
+    app = typer.Typer(add_completion=False)
+    app.command()(carrier)
+    return [param for param in typer.main.get_command(app).params if param.name in kinds]
+
+
+def _read_config(ctx: typer.Context, path: Path | None) -> Path | None:
+    """Take the file's values as defaults of the options."""
+    if path is None or ctx.resilient_parsing:
+        return path
+    try:
+        config = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not TOML: {error}") from None
+    found = {name.replace("-", "_"): value for name, value in config.items()}
+    known = {str(param.name) for param in ctx.command.get_params(ctx)} - {"config", "help"}
+    unknown = [name for name in found if name not in known]
+    if unknown:
+        raise ValueError(
+            f"{path}: unknown setting {unknown[0]!r}; known are {', '.join(sorted(known))}"
+        )
+    ctx.default_map = {**(ctx.default_map or {}), **found}
+    return path
+
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="CSV, JSON Lines, Parquet or Arrow file, a folder of them, or - for a pipe."
+    ),
+]
+StateArgument = Annotated[Path, typer.Argument(help="Folder of a state.")]
+ItemsOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with a row of features per id: for pairs of ids, columns a and b. CSV, JSON "
+        "Lines, Parquet, .npy or .npz (also CSR)."
+    ),
+]
+LayoutOption = Annotated[str, typer.Option(help="wide (x_*, z_*, y), ids (a, b, y), or auto.")]
+FormatOption = Annotated[str, typer.Option(help="csv, jsonl, parquet, arrow, or auto.")]
+
+
+def track(
+    ctx: typer.Context,
+    source: Source,
+    out: Annotated[Path, typer.Option(help="Folder for the state; made if missing.")],
+    estimator: Annotated[
+        str | None, typer.Option(help=f"{', '.join(ESTIMATORS)}. [default: SADL]")
+    ] = None,
+    items: ItemsOption = None,
+    layout: LayoutOption = "auto",
+    format: FormatOption = "auto",
+    columns: Annotated[
+        str | None, typer.Option(help="Column names, for CSV without a header: x_1,x_2,...")
+    ] = None,
+    bad_rows: Annotated[
+        str,
+        typer.Option(
+            help="stop at the first, skip them, or a FILE to set them aside (JSON Lines)."
+        ),
+    ] = "stop",
+    new_source: Annotated[
+        bool,
+        typer.Option(
+            "--new-source", help="SOURCE holds only rows not learned yet: read it from its start."
+        ),
+    ] = False,
+    save_pairs: Annotated[
+        int, typer.Option(min=1, help="Save after so many pairs ...")
+    ] = 1_000_000,
+    save_seconds: Annotated[float, typer.Option(min=0.0, help="... or so many seconds.")] = 30.0,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            callback=_read_config,
+            is_eager=True,
+            exists=True,
+            dir_okay=False,
+            help="TOML file with values for any of these options: bad_rows = 'skip'.",
+        ),
+    ] = None,
+) -> None:
+    """Learn a metric from a stream of judged pairs, and keep its state on disk.
+
+    Run the same command again to go on where it stopped: also after a crash, and also where the
+    file has grown. Rows are pairs, with columns x_1, x_2, ..., z_1, z_2, ..., y; or a, b, y and
+    --items. y is +1/-1, 1/0, true/false or same/different.
+    """
+    from metrack.tracking.items import read_items
+    from metrack.tracking.loop import Every, Run
+    from metrack.tracking.loop import track as run
+
+    asked: dict[str, Any] = dict(ctx.obj or {})
+    learner = _make_estimator(estimator or "SADL", asked)
+    if estimator is not None:
+        asked["estimator"] = estimator
+    given = Run(
+        source=source,
+        out=out,
+        learner=learner,
+        settings=asked,
+        items=None if items is None else read_items(items),
+        layout=_one_of("layout", layout, ("auto", "wide", "ids")),
+        format_=_one_of("format", format, ("auto", "csv", "jsonl", "parquet", "arrow")),
+        columns=None if columns is None else [name.strip() for name in columns.split(",")],
+        bad_rows=bad_rows,
+        new_source=new_source,
+        every=Every(save_pairs, save_seconds),
+    )
+    start = time.monotonic()
+    done = _with_bar(lambda show, log: run(given, show, log))
+    speed = done.pairs / max(time.monotonic() - start, 1e-9)
+    bad = f", {done.bad:,} bad rows left out" if done.bad else ""
+    if done.seen == 0:
+        typer.echo(f"{source}: no pairs{bad}; nothing saved")
+        return
+    typer.echo(
+        f"{out}: {done.seen:,} pairs learned, {done.pairs:,} of them now ({speed:,.0f}/s){bad}; "
+        f"loss of late {done.loss:.4g}"
+    )
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise ValueError(f"--{name} {value!r}; choose one of {', '.join(known)}")
+    return value
+
+
+def _make_estimator(name: str, asked: dict[str, Any]) -> Any:
+    from importlib import import_module
+
+    if name not in ESTIMATORS:
+        raise ValueError(f"--estimator {name!r}; choose one of {', '.join(ESTIMATORS)}")
+    kind = getattr(import_module(ESTIMATORS[name]), name)
+    wrong = [each for each in asked if each not in kind().get_params()]
+    if wrong:
+        raise ValueError(f"--{wrong[0].replace('_', '-')} is no setting of {name}")
+    # A run that is interrupted draws the same numbers as one that is not.
+    return kind(**{"random_state": 0, **asked})
+
+
+def _with_bar(
+    run: "Callable[[Callable[[Progress], None], Callable[[str], None]], Progress]",
+) -> Any:
+    """Show progress on a terminal; the log goes to the standard error everywhere."""
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("reading", total=None)
+        start = time.monotonic()
+
+        def show(progress: "Progress") -> None:
+            speed = progress.pairs / max(time.monotonic() - start, 1e-9)
+            bad = f", {progress.bad:,} bad rows" if progress.bad else ""
+            words = f"{progress.seen:,} pairs, {speed:,.0f}/s, loss {progress.loss:.4g}{bad}"
+            bar.update(task, description=words)
+
+        def log(line: str) -> None:
+            stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+            console.print(f"{stamp} {line}", markup=False, highlight=False, soft_wrap=True)
+
+        return run(show, log)
+
+
+def transform(
+    state: StateArgument,
+    items: Annotated[Path, typer.Argument(help="File of items: id and features.")],
+    out: Annotated[
+        Path | None, typer.Option(help=".csv, .npy, .npz or .parquet; without, CSV to the output.")
+    ] = None,
+) -> None:
+    """Embed items where Euclidean distance is the learned one."""
+    from metrack.tracking.outputs import transform as run
+
+    n_items = run(state, items, out)
+    if out is not None:
+        typer.echo(f"{out}: {n_items:,} items embedded")
+
+
+def distance(
+    state: StateArgument,
+    source: Source,
+    items: ItemsOption = None,
+    out: Annotated[Path | None, typer.Option(help="CSV file; without, CSV to the output.")] = None,
+    layout: LayoutOption = "auto",
+    format: FormatOption = "auto",
+) -> None:
+    """Score pairs: their learned distance, and whether they are alike (+1) or not (-1).
+
+    Pairs have the columns of ``metrack track``; a label y is not needed.
+    """
+    from metrack.tracking.items import read_items
+    from metrack.tracking.outputs import distance as run
+
+    points = None if items is None else read_items(items)
+    n_pairs = run(
+        state,
+        source,
+        points,
+        out,
+        _one_of("layout", layout, ("auto", "wide", "ids")),
+        _one_of("format", format, ("auto", "csv", "jsonl", "parquet", "arrow")),
+    )
+    if out is not None:
+        typer.echo(f"{out}: {n_pairs:,} pairs scored")
+
+
+def inspect(
+    state: StateArgument,
+    html: Annotated[Path | None, typer.Option(help="Also write a page with figures.")] = None,
+    items: ItemsOption = None,
+) -> None:
+    """See a state: what was learned, how it went, what matters now."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from metrack.tracking.inspection import page, sections
+    from metrack.tracking.items import read_items
+    from metrack.tracking.loop import Tracking
+
+    tracking = Tracking.load(state, None if items is None else read_items(items))
+    console = Console(file=sys.stdout)
+    for section in sections(state, tracking):
+        table = Table(title=section.title, title_justify="left", show_header=any(section.columns))
+        for i, name in enumerate(section.columns):
+            table.add_column(name, justify="right" if i and any(section.columns) else "left")
+        for row in section.rows:
+            table.add_row(*row)
+        console.print(table)
+    if html is not None:
+        page(state, tracking).write(html)
+        console.print(f"Page: {html}", soft_wrap=True, highlight=False)

@@ -1,0 +1,150 @@
+"""The same numbers from any number of workers, on any engine, whatever is killed on the way."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from metrack.experiments import runner
+from metrack.experiments.report import check_writable, write_json
+from metrack.experiments.synthetic import reproduce
+
+METHODS = ("sadl", "online-itml")
+N_TRIALS, N_PAIRS = 30, 12
+
+
+def square(number):
+    return {"value": np.array([number**2, -number])}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    out = tmp_path_factory.mktemp("one-job")
+    reproduce(out, N_TRIALS, METHODS, n_pairs=N_PAIRS, n_jobs=1)
+    return (out / "results.json").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A real scheduler and two worker processes."""
+    folder = tmp_path_factory.mktemp("dask")
+    file = folder / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    worker = ["worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-nanny"]
+    common = ["--no-dashboard"]
+    started = []
+    with contextlib.ExitStack() as stack:
+        scheduler = ["scheduler", "--scheduler-file", str(file), "--port", "0"]
+        for command in (scheduler, worker, worker):
+            process = subprocess.Popen(
+                [*dask, *command, *common], cwd=folder, stderr=subprocess.DEVNULL
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            started.append(process)
+        deadline = time.time() + 30
+        while not file.exists():
+            assert time.time() < deadline, "the scheduler did not start"
+            time.sleep(0.1)
+        yield json.loads(file.read_text())["address"], started[1:]
+
+
+def test_two_jobs(tmp_path, expected):
+    reproduce(tmp_path, N_TRIALS, METHODS, n_pairs=N_PAIRS, n_jobs=2)
+    assert (tmp_path / "results.json").read_bytes() == expected
+
+
+def test_a_cluster_that_loses_a_worker(tmp_path, expected, cluster, monkeypatch):
+    address, workers = cluster
+    with runner.connect(address) as client:
+        client.wait_for_workers(2, timeout=30)
+    add = runner.TrialStore.add
+
+    def kill_one_and_add(store, trials):
+        workers[0].kill()  # some trials are done, others are under way
+        workers[0].wait()
+        add(store, trials)
+
+    monkeypatch.setattr(runner.TrialStore, "add", kill_one_and_add)
+    reproduce(tmp_path, N_TRIALS, METHODS, n_pairs=N_PAIRS, cluster=address)
+    assert workers[0].returncode == -signal.SIGKILL
+    assert workers[1].poll() is None
+    assert (tmp_path / "results.json").read_bytes() == expected
+
+
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path, expected):
+    command = [sys.executable, "-m", "metrack.cli", "reproduce", "synthetic", "--jobs", "1"]
+    command += ["--trials", str(N_TRIALS), "--pairs", str(N_PAIRS), "--out", str(tmp_path)]
+    command += [word for name in METHODS for word in ("--method", name)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    deadline = time.time() + 60
+    while not list((tmp_path / "raw").glob("*.parquet")):
+        assert process.poll() is None
+        assert time.time() < deadline
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    assert not (tmp_path / "results.json").exists()
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "raw").glob("*.parquet")}
+    reproduce(tmp_path, N_TRIALS, METHODS, n_pairs=N_PAIRS, n_jobs=1)
+    assert (tmp_path / "results.json").read_bytes() == expected
+    assert all(path.stat().st_mtime_ns == then for path, then in before.items())
+
+
+def test_more_trials_go_on_from_fewer_and_fewer_use_the_first(tmp_path):
+    store = runner.TrialStore(tmp_path, {"seed": 0})
+    for n_trials in (3, 45, 10):
+        runner.run_trials(square, n_trials, store, n_jobs=1)
+    found = store.load()
+    assert found["trial"].tolist() == np.repeat(np.arange(45), 2).tolist()
+    assert found["value"][::2].tolist() == [i**2 for i in range(45)]
+
+
+def test_half_a_file_is_no_file(tmp_path):
+    store = runner.TrialStore(tmp_path, {})
+    runner.run_trials(square, 20, store, n_jobs=1)
+    whole = next(store.raw.glob("*.parquet"))
+    whole.rename(whole.with_suffix(".writing"))  # as a crash during writing leaves it
+    assert store.finished() == set()
+    runner.run_trials(square, 20, store, n_jobs=1)
+    assert store.finished() == set(range(20))
+
+
+def test_other_settings_are_refused(tmp_path):
+    runner.TrialStore(tmp_path, {"seed": 0, "n_pairs": 60})
+    with pytest.raises(ValueError, match=r"another seed \(0, not 1\)"):
+        runner.TrialStore(tmp_path, {"seed": 1, "n_pairs": 60})
+
+
+def test_an_error_in_a_trial_is_the_runs_error(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        runner.run_trials(divmod_zero, 3, runner.TrialStore(tmp_path, {}), n_jobs=1)
+
+
+def divmod_zero(number):
+    return number / 0
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "tcp://127.0.0.1:1", "no such address"])
+def test_a_cluster_that_does_not_answer_is_refused_soon(address):
+    started = time.time()
+    with pytest.raises(ValueError, match="no Dask scheduler answers"), runner.connect(address):
+        pass
+    assert time.time() - started < 10
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"cannot write in .*file.*; choose another folder"):
+        check_writable(tmp_path / "file" / "sub")
+
+
+def test_json_has_no_nan(tmp_path):
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(tmp_path / "x.json", {"a": float("nan")})
+    assert not list(tmp_path.iterdir())
