@@ -10,10 +10,14 @@ export OMP_NUM_THREADS := 1
 # that Python calls, and would go on with old code after an edit elsewhere.
 export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba/$(shell cat src/metrack/engine/*.py | cksum | cut -d' ' -f1)
 
-.PHONY: demo test bench bench-tracking lint docs clean
+.PHONY: demo study test bench bench-tracking bench-track fuzz lint docs clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
+
+# The paper's drift study at full size; figure.png, results.json and run.json are kept in git.
+study: .venv/installed
+	$(BIN)/metrack reproduce synthetic --trials 3000 --out docs/studies/synthetic
 
 test: lint
 	$(BIN)/pytest -n 2
@@ -24,6 +28,14 @@ bench: .venv/installed
 
 bench-tracking: .venv/installed
 	$(BIN)/python benchmarks/tracking.py
+
+# Ten million pairs through a pipe, twice; some minutes.
+bench-track: .venv/installed
+	$(BIN)/python benchmarks/track.py
+
+# Many more damaged states than in the tests.
+fuzz: .venv/installed
+	METRACK_MUTATIONS=20000 $(BIN)/pytest tests/estimators/test_persistence.py -k flipped
 
 lint: .venv/installed
 	$(BIN)/ruff check

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from metrack.estimators.mmc import MMC as MMC
     from metrack.estimators.oasis import OASIS as OASIS
     from metrack.estimators.online_itml import OnlineITML as OnlineITML
+    from metrack.estimators.persistence import load as load
     from metrack.estimators.pola import POLA as POLA
     from metrack.estimators.sadl import SADL as SADL
     from metrack.estimators.sliding_window import SlidingWindow as SlidingWindow
@@ -31,6 +32,7 @@ _HOMES = {
     "POLA": "metrack.estimators.pola",
     "SADL": "metrack.estimators.sadl",
     "SlidingWindow": "metrack.estimators.sliding_window",
+    "load": "metrack.estimators.persistence",
 }
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "FromTransformer",
     "OnlineITML",
     "SlidingWindow",
+    "load",
 ]
 
 

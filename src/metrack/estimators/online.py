@@ -1,13 +1,15 @@
 """Learners that take pairs one after another."""
 
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.bank import Bank, Factored
+from metrack.engine.bank import Bank
 from metrack.engine.dense import DenseMetric
+from metrack.engine.factored import Factored
 from metrack.engine.kernels import Floats
 from metrack.estimators.base import Embedding, MahalanobisLearner, check_calibration
 from metrack.estimators.embedding import steady
@@ -33,8 +35,24 @@ class OnlineEmbedding(Embedding):
         rng, bank = check_random_state(self.random_state), self._make_bank(n_features)
         self.bank_, self.rng_ = bank, rng
         self.preprocessor_ = preprocessor
-        self.n_features_in_ = n_features
+        self.n_features_in_ = self._n_features_at_start = n_features
         self._read: dict[str, Any] = {}
+
+    def save(self, path: str | Path) -> None:
+        """Write all that was learned into a folder, from which `metrack.load` brings it back.
+
+        What is loaded goes on exactly as this learner would. The folder keeps the last three
+        states saved to it; a crash while saving harms none of them. The preprocessor is not
+        saved: it is given again to `metrack.load`.
+
+        Parameters
+        ----------
+        path : path of a folder
+            Made if missing; must hold nothing but states.
+        """
+        from metrack.estimators.persistence import save
+
+        save(self, path)
 
     def _metric(self) -> Factored:
         """The metric that stands for the bank."""

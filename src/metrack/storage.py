@@ -1,0 +1,304 @@
+"""A folder of states: arrays and a manifest, whole or not at all. It knows no learners.
+
+A state is one generation, a folder of two files: ``arrays.safetensors`` and ``manifest.json``. It
+is written beside the others under a temporary name, forced to the disk and renamed, so that a crash
+at any moment leaves the generations that were there. The last few are kept: a process that reads
+while another writes has time to finish.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT, VERSION = "metrack-state", 1
+KEPT = 3  # generations
+LARGEST_MANIFEST = 1 << 26
+ARRAYS, MANIFEST, LOCK = "arrays.safetensors", "manifest.json", "lock"
+GENERATION = re.compile(r"generation-(\d{12})")
+PREFIX = ".new-"
+PACKAGES = ("metrack", "numpy", "scipy", "scikit-learn", "numba", "safetensors")
+DTYPES = {"F64": np.float64, "I64": np.int64, "U32": np.uint32, "BOOL": np.bool_}
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class StateError(ValueError):
+    """A state that cannot be used; the message says why and what to do."""
+
+
+class CorruptStateError(StateError):
+    """The files are damaged, cut short or incomplete."""
+
+
+class ForeignStateError(StateError):
+    """There is no state of metrack, or none of the expected kind."""
+
+
+class NewerStateError(StateError):
+    """The state was written by a later metrack."""
+
+
+class StateInUseError(StateError):
+    """Another process is writing to the folder."""
+
+
+class State(NamedTuple):
+    """What one generation holds."""
+
+    content: dict[str, Any]  # what JSON can say
+    arrays: Arrays
+
+
+class StateFolder:
+    """The right to write states into a folder, held by one process at a time.
+
+    The operating system gives the lock up when the process ends, however it ends.
+
+    Parameters
+    ----------
+    path : Path
+        Made if missing. A folder that holds anything but states is refused.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> Self:
+        _make_folder(self.path)
+        # Opened for appending: a second process must not wipe out the first one's number.
+        self._lock: IO[str] = open(self.path / LOCK, "a+", encoding="ascii")
+        try:
+            _lock_file(self._lock)
+        except OSError:
+            self._lock.seek(0)
+            owner = self._lock.read(20).strip() or "unknown"
+            self._lock.close()
+            raise StateInUseError(
+                f"{self.path} is in use by process {owner}; wait for it to end, or choose "
+                "another folder"
+            ) from None
+        self._lock.truncate(0)
+        self._lock.write(str(os.getpid()))
+        self._lock.flush()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.close()
+
+    def write(self, state: State) -> None:
+        """Add a generation; what a crash left over and the oldest ones go."""
+        numbers = _generations(self.path)
+        for name in os.listdir(self.path):
+            if name.startswith(PREFIX):
+                shutil.rmtree(self.path / name)
+        number = numbers[-1] + 1 if numbers else 1
+        beside = self.path / f"{PREFIX}{number:012d}"
+        try:
+            os.mkdir(beside)
+            data = _pack_arrays(state.arrays)
+            _write_file(beside / ARRAYS, data)
+            _write_file(beside / MANIFEST, _pack_manifest(state.content, data))
+            _sync_folder(beside)
+            os.rename(beside, generation(self.path, number))
+            _sync_folder(self.path)
+        except OSError:
+            shutil.rmtree(beside, ignore_errors=True)  # a full disk should have its space back
+            raise
+        for old in numbers[: max(0, len(numbers) + 1 - KEPT)]:
+            shutil.rmtree(generation(self.path, old))
+
+
+def generation(path: Path, number: int) -> Path:
+    """Folder of one generation."""
+    return path / f"generation-{number:012d}"
+
+
+def has_state(path: Path) -> bool:
+    """Whether a folder holds a state that can be tried."""
+    return path.is_dir() and bool(_generations(path))
+
+
+def read(path: Path) -> State:
+    """The newest generation, checked; runs no code from it."""
+    for _ in range(5):
+        try:
+            return _read_newest(path)
+        except FileNotFoundError:
+            # A writer may have removed the generation that was the newest a moment ago.
+            continue
+    return _read_newest(path)
+
+
+def _read_newest(path: Path) -> State:
+    if not path.is_dir():
+        raise ForeignStateError(f"{path}: no such folder; give the folder of a state")
+    numbers = _generations(path)
+    if not numbers:
+        raise ForeignStateError(f"{path} holds no state of metrack")
+    folder = generation(path, numbers[-1])
+    try:
+        return _read_generation(folder)
+    except FileNotFoundError as error:
+        if folder.is_dir() and _generations(path) == numbers:
+            missing = f"{error.filename or folder} is missing"
+            raise CorruptStateError(missing + _way_back(path, numbers)) from None
+        raise
+    except CorruptStateError as error:
+        raise CorruptStateError(f"{error}{_way_back(path, numbers)}") from None
+
+
+def _way_back(path: Path, numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return "; there is no earlier generation: start anew in another folder"
+    return f"; remove {generation(path, numbers[-1])} to go on from the generation before it"
+
+
+def _read_generation(folder: Path) -> State:
+    content = _unpack_manifest(folder / MANIFEST)
+    described = content.pop("arrays")
+    file = folder / ARRAYS
+    size = file.stat().st_size
+    if size != described["size"]:
+        raise CorruptStateError(
+            f"{file} has {size:,} bytes and should have {described['size']:,}: cut short or changed"
+        )
+    data = file.read_bytes()
+    if hashlib.sha256(data).hexdigest() != described["sha256"]:
+        raise CorruptStateError(f"{file} does not match its checksum: it was damaged or changed")
+    return State(content, _unpack_arrays(data, file))
+
+
+def _pack_arrays(arrays: Arrays) -> bytes:
+    from safetensors.numpy import save
+
+    packed: bytes = save({name: np.ascontiguousarray(a) for name, a in arrays.items()})
+    return packed
+
+
+def _unpack_arrays(data: bytes, file: Path) -> Arrays:
+    from safetensors import SafetensorError, deserialize
+
+    arrays: Arrays = {}
+    try:
+        for name, tensor in deserialize(data):  # type: ignore[no-untyped-call]
+            dtype = DTYPES[tensor["dtype"]]
+            # A copy: arrays of a learner are written to.
+            arrays[name] = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"]).copy()
+    except (SafetensorError, KeyError, ValueError, TypeError, OverflowError, MemoryError) as error:
+        raise CorruptStateError(f"{file} is not a safetensors file: {error}") from None
+    return arrays
+
+
+def _pack_manifest(content: Mapping[str, Any], data: bytes) -> bytes:
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        **content,
+        "packages": {name: _version(name) for name in PACKAGES},
+        "arrays": {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()},
+    }
+    manifest["checksum"] = _checksum(manifest)
+    return json.dumps(manifest, indent=1, allow_nan=False).encode()
+
+
+def _unpack_manifest(file: Path) -> dict[str, Any]:
+    with open(file, "rb") as stream:
+        data = stream.read(LARGEST_MANIFEST + 1)
+    if len(data) > LARGEST_MANIFEST:
+        raise CorruptStateError(f"{file} is too large for a manifest")
+    try:
+        manifest = json.loads(data)
+    except (ValueError, RecursionError):
+        raise CorruptStateError(f"{file} is not JSON: cut short or damaged") from None
+    if not (isinstance(manifest, dict) and manifest.get("format") == FORMAT):
+        raise ForeignStateError(f"{file} is not the manifest of a metrack state")
+    found = manifest.get("version")
+    if isinstance(found, int) and found > VERSION:
+        written_by = manifest.get("packages")
+        newer = written_by.get("metrack") if isinstance(written_by, dict) else None
+        raise NewerStateError(
+            f"{file} has format {found}, written by metrack {newer}; this is metrack "
+            f"{_version('metrack')}, which reads up to format {VERSION}: upgrade metrack"
+        )
+    if manifest.pop("checksum", None) != _checksum(manifest):
+        raise CorruptStateError(f"{file} does not match its checksum: it was damaged or changed")
+    return manifest
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _make_folder(path: Path) -> None:
+    if path.exists() and not path.is_dir():
+        raise ForeignStateError(f"{path} is a file; give a folder for the state")
+    if not path.exists():
+        path.mkdir(parents=True)
+        _sync_folder(path.parent)
+    known = (LOCK, *(generation(path, number).name for number in _generations(path)))
+    foreign = [n for n in os.listdir(path) if n not in known and not n.startswith(PREFIX)]
+    if foreign:
+        raise ForeignStateError(
+            f"{path} holds {foreign[0]!r}, which is no state; give a new or an empty folder"
+        )
+
+
+def _generations(path: Path) -> list[int]:
+    found = (GENERATION.fullmatch(name) for name in os.listdir(path))
+    return sorted(int(match[1]) for match in found if match)
+
+
+def _write_file(file: Path, data: bytes) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0))
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(path: Path) -> None:
+    if sys.platform == "win32":  # folders cannot be opened there; renames are journalled
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _lock_file(file: IO[str]) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(100)  # beyond the number, which the other process reads
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

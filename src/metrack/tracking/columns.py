@@ -1,0 +1,130 @@
+"""Which layout the columns of a file have."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from metrack.tracking.layouts import Layout, list_of
+
+EXPECTED = "expected x_..., z_... and y (wide), or a, b and y (with --items)"
+LAYOUTS = ("auto", "wide", "ids")
+
+
+class Wanted(NamedTuple):
+    """What the rows of a file are to be."""
+
+    layout: str = "auto"  # of LAYOUTS
+    known: Mapping[str, int] | None = None  # ids of the items, where there are any
+    labelled: bool = True
+    features: Sequence[str] | None = None  # what was learned before, in this order
+
+
+def pair_layout(
+    columns: Sequence[str], example: Mapping[str, Any], wanted: Wanted
+) -> tuple[Layout, list[str]]:
+    """The layout of a file of pairs, and the names of its features.
+
+    Parameters
+    ----------
+    columns : names in the order of the file
+    example : one row
+        Only looked at where points are lists.
+    wanted : Wanted
+    """
+    _check_unique(columns)
+    label = None
+    if wanted.labelled:
+        if "y" not in columns:
+            raise ValueError(f"there is no column y; {_found(columns)}; {EXPECTED}")
+        label = "y"
+    kind = wanted.layout
+    if kind == "auto":
+        kind = "ids" if wanted.known is not None else "wide"
+    if kind == "ids":
+        return _by_id(columns, wanted, label), list(wanted.features or [])
+    if wanted.known is not None:
+        raise ValueError("items are for pairs of ids; leave out --items or choose --layout ids")
+    return _wide(columns, example, wanted, label)
+
+
+def item_layout(
+    columns: Sequence[str], example: Mapping[str, Any], features: Sequence[str] | None = None
+) -> tuple[Layout, list[str]]:
+    """The layout of a file of items: an id where there is one, and a point."""
+    _check_unique(columns)
+    keys = ("id",) if "id" in columns else ()
+    if "embedding" in columns:
+        width = len(list_of(example.get("embedding"), "embedding"))
+        _check_features(width, None, features)
+        layout = Layout((("embedding",),), width, lists=True, keys=keys)
+        return layout, list(features or numbered(width))
+    names = [name for name in columns if name != "id"]
+    if features is not None and set(features) <= set(names):
+        names = list(features)
+    if not names:
+        raise ValueError(f"no columns of features; {_found(columns)}")
+    _check_features(len(names), names, features)
+    return Layout((tuple(names),), len(names), keys=keys), names
+
+
+def numbered(n_features: int) -> list[str]:
+    """Names for features that have none."""
+    return [str(i) for i in range(n_features)]
+
+
+def _by_id(columns: Sequence[str], wanted: Wanted, label: str | None) -> Layout:
+    if wanted.known is None:
+        raise ValueError("pairs of ids need the items they refer to: --items FILE")
+    missing = [name for name in ("a", "b") if name not in columns]
+    if missing:
+        raise ValueError(f"there is no column {missing[0]}; {_found(columns)}; {EXPECTED}")
+    return Layout(keys=("a", "b"), known=wanted.known, label=label)
+
+
+def _wide(
+    columns: Sequence[str], example: Mapping[str, Any], wanted: Wanted, label: str | None
+) -> tuple[Layout, list[str]]:
+    left = [name[2:] for name in columns if name.startswith("x_")]
+    right = {name[2:] for name in columns if name.startswith("z_")}
+    if left or right:
+        single = sorted(set(left) ^ right)
+        if single:
+            name = f"x_{single[0]}" if single[0] in right else f"z_{single[0]}"
+            raise ValueError(f"there is no column {name} beside its counterpart")
+        features = left
+        if wanted.features is not None and set(wanted.features) == set(left):
+            features = list(wanted.features)
+        _check_features(len(features), features, wanted.features)
+        vectors = tuple(tuple(f"{side}_{name}" for name in features) for side in "xz")
+        return Layout(vectors, len(features), label=label), features
+    if "x" in columns and "z" in columns:
+        width = len(list_of(example.get("x"), "x"))
+        _check_features(width, None, wanted.features)
+        layout = Layout((("x",), ("z",)), width, lists=True, label=label)
+        return layout, list(wanted.features or numbered(width))
+    if "a" in columns and "b" in columns:
+        raise ValueError("pairs of ids (a, b) need the items they refer to: --items FILE")
+    raise ValueError(f"no columns of pairs; {_found(columns)}; {EXPECTED}")
+
+
+def _check_features(width: int, names: Sequence[str] | None, learned: Sequence[str] | None) -> None:
+    """Refuse features other than those learned before."""
+    if width == 0:
+        raise ValueError("points have 0 features; at least 1 is needed")
+    if learned is None:
+        return
+    if len(learned) != width:
+        raise ValueError(f"{width} features, but the state was learned on {len(learned)}")
+    if names is not None and list(names) != list(learned):
+        differing = next(a for a, b in zip(names, learned, strict=True) if a != b)
+        raise ValueError(f"feature {differing!r} is not one that the state was learned on")
+
+
+def _check_unique(columns: Sequence[str]) -> None:
+    twice = [name for i, name in enumerate(columns) if name in columns[:i]]
+    if twice:
+        raise ValueError(f"column {twice[0]!r} is there twice")
+
+
+def _found(columns: Sequence[str]) -> str:
+    shown = ", ".join(columns[:8])
+    return f"found {shown}{', ...' if len(columns) > 8 else ''}"

@@ -1,0 +1,98 @@
+"""How a stream went, in bounded memory: a mean over each of a number of equal blocks.
+
+When there are too many, two and two become one. What is kept depends on the pairs alone, and not on
+how they were cut into batches.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+FIRST_WIDTH = 256  # pairs of a block at the start
+MOST_BLOCKS = 64
+PREFIX = "history."
+
+
+class History:
+    """Losses, memory lengths and features' shares of the metric over time.
+
+    Parameters
+    ----------
+    n_features : int
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.width = FIRST_WIDTH
+        self.pairs = 0  # in the last block, which is not full yet
+        self.total = 0.0  # of their losses
+        self.losses: Floats = np.empty(0)  # mean of each block
+        self.memory: Floats = np.empty(0)  # trusted at the end of each block
+        self.shares: Floats = np.empty((0, n_features))  # of the metric's trace, likewise
+
+    @property
+    def room(self) -> int:
+        """Pairs until the block is full."""
+        return self.width - self.pairs
+
+    def add(self, losses: Floats, learner: Any) -> None:
+        """Add losses, no more than there is room for."""
+        # One after another: numpy's own sum would depend on how many there are.
+        self.total = float(np.add.accumulate(np.append(self.total, losses))[-1])
+        self.pairs += len(losses)
+        if self.room:
+            return
+        self.losses = np.append(self.losses, self.total / self.width)
+        self.memory = np.append(self.memory, memory_of(learner))
+        self.shares = np.concatenate([self.shares, shares_of(learner)[None]])
+        self.pairs, self.total = 0, 0.0
+        if len(self.losses) == MOST_BLOCKS:
+            self.losses = 0.5 * (self.losses[::2] + self.losses[1::2])
+            self.memory, self.shares = self.memory[1::2], self.shares[1::2]
+            self.width *= 2
+
+    def latest(self) -> float:
+        """Mean loss of the last block, or of what there is of the first."""
+        if len(self.losses):
+            return float(self.losses[-1])
+        return self.total / self.pairs if self.pairs else float("nan")
+
+    def ends(self) -> Floats:
+        """Pairs after which each block ended."""
+        return self.width * np.arange(1, len(self.losses) + 1, dtype=float)
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What JSON can say, and the arrays."""
+        plain = {"width": self.width, "pairs": self.pairs, "total": self.total}
+        return plain, {
+            f"{PREFIX}losses": self.losses,
+            f"{PREFIX}memory": self.memory,
+            f"{PREFIX}shares": self.shares,
+        }
+
+    @classmethod
+    def unpack(cls, plain: dict[str, Any], arrays: dict[str, Any]) -> "History":
+        """The inverse of `pack`."""
+        shares = arrays[f"{PREFIX}shares"]
+        found = cls(shares.shape[1])
+        found.width, found.pairs = int(plain["width"]), int(plain["pairs"])
+        found.total = float(plain["total"])
+        found.losses, found.memory = arrays[f"{PREFIX}losses"], arrays[f"{PREFIX}memory"]
+        found.shares = shares
+        return found
+
+
+def memory_of(learner: Any) -> float:
+    """Memory length that a learner trusts; NaN for one that has a single rate."""
+    if not hasattr(learner, "scales_"):
+        return float("nan")
+    return float(2.0 ** (learner.weights_ @ np.log2(learner.scales_)))
+
+
+def shares_of(learner: Any) -> Floats:
+    """Each feature's share of the metric's trace."""
+    traces: Floats = np.einsum("ij,ij->j", learner.components_, learner.components_)
+    total = traces.sum()
+    return traces / total if total > 0.0 else traces

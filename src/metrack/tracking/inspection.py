@@ -1,0 +1,225 @@
+"""What a state tells: for the terminal as tables, and as a page with figures."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrack.pages import Page
+from metrack.tracking.history import shares_of
+from metrack.tracking.loop import Tracking
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+Floats = NDArray[np.float64]
+
+N_FEATURES = 12  # that gained or lost most
+N_POINTS = 2000  # of an embedding plot
+BLUE, ORANGE = "#0072B2", "#D55E00"
+
+
+class Section(NamedTuple):
+    """A table of what a state tells."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Change(NamedTuple):
+    """Features' shares of the metric, now and before."""
+
+    since: str
+    before: Floats
+    now: Floats
+
+
+def sections(path: Path, tracking: Tracking) -> list[Section]:
+    """Everything there is to say in words and numbers."""
+    found = [Section(f"State {path}", ["", ""], list(_summary(tracking)))]
+    learner = tracking.learner
+    if hasattr(learner, "scales_"):
+        rows = [
+            (f"{scale:,.0f}", f"{weight:.3f}")
+            for scale, weight in zip(learner.scales_, learner.weights_, strict=True)
+        ]
+        found.append(Section("Trust in memory lengths", ["last pairs", "weight"], rows))
+    change = feature_change(tracking)
+    names = feature_names(tracking)
+    gained = change.now - change.before
+    order = np.argsort(-np.abs(gained), kind="stable")[:N_FEATURES]
+    changes = [
+        (names[i], f"{change.before[i]:.1%}", f"{change.now[i]:.1%}", f"{gained[i]:+.1%}")
+        for i in order
+    ]
+    title = f"Features that gained or lost {change.since}"
+    found.append(Section(title, ["feature", "share then", "now", "change"], changes))
+    return found
+
+
+def _summary(tracking: Tracking) -> Iterable[tuple[str, str]]:
+    learner, history = tracking.learner, tracking.history
+    yield "learner", _described(learner)
+    yield "pairs learned", f"{learner.n_pairs_seen_:,}"
+    yield "bad rows", f"{tracking.bad_rows:,}"
+    yield "features", f"{learner.n_features_in_:,}"
+    yield "rank of the metric", f"{learner.rank_:,}"
+    yield "threshold on the distance", f"{learner.threshold_:.4g}"
+    if history is not None:
+        yield "loss of late", f"{history.latest():.4g}"
+    changed = _changed(tracking)
+    if changed is not None:
+        yield "last change noticed", f"at pair {changed:,}" if changed else "none"
+    if tracking.place is not None:
+        yield "source", f"{tracking.place['file']}, {tracking.place['lines']:,} lines read"
+
+
+def _described(learner: Any) -> str:
+    default = type(learner)().get_params()
+    given = [
+        f"{name}={value!r}"
+        for name, value in learner.get_params().items()
+        if name != "preprocessor" and value != default[name]
+    ]
+    return f"{type(learner).__name__}({', '.join(given)})"
+
+
+def _changed(tracking: Tracking) -> int | None:
+    changed = getattr(tracking.learner.bank_.clock, "changed", None)
+    return None if changed is None else int(changed[0])
+
+
+def feature_names(tracking: Tracking) -> list[str]:
+    """Names, or numbers for features that have none."""
+    n_features = tracking.learner.n_features_in_
+    names = tracking.features or []
+    return list(names) if len(names) == n_features else [str(i) for i in range(n_features)]
+
+
+def feature_change(tracking: Tracking) -> Change:
+    """Shares now, and just before the last change that was noticed, or early on."""
+    now, history = shares_of(tracking.learner), tracking.history
+    if history is None or len(history.losses) < 2:
+        return Change("against equal shares", np.full(len(now), 1.0 / len(now)), now)
+    ends = history.ends()
+    block = max(0, int(np.searchsorted(ends, _changed(tracking) or 0, side="right")) - 1)
+    return Change(f"since pair {ends[block]:,.0f}", history.shares[block], now)
+
+
+def page(path: Path, tracking: Tracking) -> Page:
+    """A self-contained page: the tables, and how it went."""
+    found = Page(f"Metric in {path}")
+    tables = sections(path, tracking)
+    found.table(["", ""], tables[0].rows)
+    history = tracking.history
+    if history is not None and len(history.losses):
+        found.heading("Loss over time")
+        found.paragraph(
+            f"Mean loss of {history.width:,} pairs each, suffered before they were learned from."
+        )
+        found.figure(_lines(history.ends(), history.losses, "pairs", "mean loss", tracking))
+        if not np.isnan(history.memory).all():
+            found.paragraph(
+                "How many of the latest pairs the metric rested on: it drops when things change."
+            )
+            figure = _lines(history.ends(), history.memory, "pairs", "trusted memory", tracking)
+            found.figure(figure.update_yaxes(type="log"))
+    if hasattr(tracking.learner, "scales_"):
+        found.heading("Weights over scales")
+        scales = [f"{scale:,.0f}" for scale in tracking.learner.scales_]
+        found.figure(_bars(scales, tracking.learner.weights_, "memory length (pairs)", "weight"))
+    found.heading("Spectrum")
+    found.paragraph("Eigenvalues of the metric: how many directions matter, and how much.")
+    values = np.einsum("ij,ij->i", tracking.learner.components_, tracking.learner.components_)
+    ranks = [str(i + 1) for i in range(len(values))]
+    found.figure(_bars(ranks, values, "direction", "eigenvalue"))
+    _add_embedding(found, tracking)
+    found.heading(tables[-1].title)
+    found.table(tables[-1].columns, tables[-1].rows)
+    return found
+
+
+def _add_embedding(found: Page, tracking: Tracking) -> None:
+    learner = tracking.learner
+    if tracking.items is not None:
+        some = np.unique(np.linspace(0, len(tracking.items.ids) - 1, N_POINTS).astype(int))
+        points, names = tracking.items.points[some], [tracking.items.ids[i] for i in some]
+        title = (
+            "Items where Euclidean distance is the learned one: the two directions that matter "
+            "most."
+        )
+    elif tracking.recent is not None:
+        points = tracking.recent.reshape(-1, tracking.recent.shape[2])
+        labels = np.where(tracking.recent_y > 0, "alike", "not alike")
+        names = [f"pair {i // 2 + 1}: {labels[i // 2]}" for i in range(len(points))]
+        title = (
+            f"The points of the last {len(labels)} pairs, where Euclidean distance is the learned "
+            "one: the two directions that matter most. Lines join pairs that are alike."
+        )
+    else:
+        found.heading("Embedding").paragraph("Pass --items to see the items embedded.")
+        return
+    embedded = np.zeros((points.shape[0], 2))
+    image = learner.transform(points)
+    embedded[:, : min(2, image.shape[1])] = image[:, :2]
+    found.heading("Embedding").paragraph(title)
+    found.figure(_scatter(embedded, names, tracking))
+
+
+def _scatter(embedded: Floats, names: list[str], tracking: Tracking) -> "Figure":
+    from plotly.graph_objects import Figure, Scatter
+
+    figure = Figure()
+    if tracking.items is None:
+        alike = np.flatnonzero(tracking.recent_y > 0)
+        # None between two points ends a line.
+        x = [v for i in alike for v in (*embedded[2 * i : 2 * i + 2, 0].tolist(), None)]
+        y = [v for i in alike for v in (*embedded[2 * i : 2 * i + 2, 1].tolist(), None)]
+        lines = {"color": "#bbbbbb", "width": 1}
+        figure.add_trace(Scatter(x=x, y=y, mode="lines", line=lines, hoverinfo="skip"))
+    figure.add_trace(
+        Scatter(
+            x=embedded[:, 0].tolist(),
+            y=embedded[:, 1].tolist(),
+            mode="markers",
+            marker={"size": 5, "color": BLUE},
+            text=names,
+            hoverinfo="text",
+        )
+    )
+    figure.update_yaxes(scaleanchor="x")
+    return _styled(figure, "first direction", "second direction")
+
+
+def _lines(x: Floats, y: Floats, x_name: str, y_name: str, tracking: Tracking) -> "Figure":
+    from plotly.graph_objects import Figure, Scatter
+
+    figure = Figure(Scatter(x=x.tolist(), y=y.tolist(), line={"color": BLUE}))
+    changed = _changed(tracking)
+    if changed:
+        label = {"text": "last change noticed", "font": {"color": ORANGE}}
+        figure.add_vline(changed, line={"color": ORANGE, "dash": "dash"}, annotation=label)
+    return _styled(figure, x_name, y_name)
+
+
+def _bars(names: list[str], values: Floats, x_name: str, y_name: str) -> "Figure":
+    from plotly.graph_objects import Bar, Figure
+
+    figure = Figure(Bar(x=names, y=values.tolist(), marker={"color": BLUE}))
+    figure.update_xaxes(type="category")
+    return _styled(figure, x_name, y_name)
+
+
+def _styled(figure: "Figure", x_name: str, y_name: str) -> "Figure":
+    figure.update_layout(
+        template="plotly_white",
+        height=380,
+        showlegend=False,
+        margin={"l": 60, "r": 20, "t": 30, "b": 50},
+        xaxis_title=x_name,
+        yaxis_title=y_name,
+    )
+    return figure

@@ -1,0 +1,307 @@
+"""Rows of a source, file after file, each batch with the place where it ends."""
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from metrack.tracking.columns import Wanted, pair_layout
+from metrack.tracking.formats import BadRow, CsvFormat, Format, JsonFormat, parse
+from metrack.tracking.layouts import Layout, RowError, Rows
+from metrack.tracking.sources import (
+    PIPE,
+    TAIL_ROWS,
+    Block,
+    Place,
+    SourceError,
+    Table,
+    Text,
+    files_of,
+    format_of,
+    is_pipe,
+    tail_hash,
+)
+
+BOM = b"\xef\xbb\xbf"
+ARROW_STREAM = b"\xff\xff\xff\xff"
+LISTS = {"x", "embedding"}
+
+FindLayout = Callable[[Sequence[str], Mapping[str, Any], Wanted], tuple[Layout, list[str]]]
+
+
+class Batch(NamedTuple):
+    """Rows, those that cannot be used, and the place after all of them."""
+
+    rows: Rows
+    bad: list[BadRow]
+    place: Place
+    before: int = 0  # files of a folder that come before this one
+
+
+class Reader:
+    """Batches of a source from where an earlier run stopped.
+
+    Parameters
+    ----------
+    source : str
+        A file, a folder, or "-".
+    wanted : Wanted
+        What rows are to be.
+    format_ : str
+        "auto", or one for all files.
+    columns : sequence of str, optional
+        Names of the columns, for CSV without a header.
+    stop : bool
+        Whether the first bad row ends everything; the last batch then ends before it.
+    find_layout : callable
+        From columns, an example and ``wanted`` to a layout and the names of features.
+
+    Attributes
+    ----------
+    features, columns : list of str or None
+        Names of the features, and of all columns of the last file of text.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        wanted: Wanted,
+        format_: str = "auto",
+        columns: Sequence[str] | None = None,
+        stop: bool = True,
+        find_layout: FindLayout = pair_layout,
+    ) -> None:
+        if source != PIPE and not Path(source).exists():
+            raise FileNotFoundError(f"{source}: no such file or folder")
+        self.source, self.wanted, self.format = source, wanted, format_
+        self.given, self.stop, self.find_layout = columns, stop, find_layout
+        self.columns: list[str] | None = None
+        self.features: list[str] | None = None
+
+    def batches(
+        self, place: Mapping[str, Any] | None = None, known: Sequence[str] | None = None
+    ) -> Generator[Batch, None, None]:
+        """All rows after a place, given as in the manifest; None: all.
+
+        ``known`` are the columns of an earlier run, for a pipe that comes without a header.
+        """
+        for batch in self._all(place, known):
+            yield batch
+            if batch.bad and self.stop:
+                return
+
+    def _all(self, place: Mapping[str, Any] | None, known: Sequence[str] | None) -> Iterator[Batch]:
+        if is_pipe(self.source):
+            yield from self._file(self.source, PIPE, self.format, place, known)
+            return
+        folder = Path(self.source).is_dir()
+        files = files_of(self.source)
+        for i, path in enumerate(files):
+            name = path.name if folder else str(path)
+            here = place
+            if folder and place is not None:
+                if name < place["file"]:
+                    continue
+                self._check_late(i, name, place)
+                here = place if name == place["file"] else None
+            format_ = format_of(path, self.format)
+            for batch in self._file(str(path), name, format_, here, None):
+                yield batch._replace(before=i)
+            place = None
+
+    def _check_late(self, i: int, name: str, place: Mapping[str, Any]) -> None:
+        """Files that sort before the last one read would never be learned."""
+        if i > place["before"] + (name != place["file"]):
+            raise SourceError(
+                f"{self.source} has {i} files before {place['file']!r}, and had {place['before']} "
+                "when that was learned; give files that come late names that sort after it"
+            )
+
+    def _file(
+        self,
+        source: str,
+        name: str,
+        format_: str,
+        place: Mapping[str, Any] | None,
+        known: Sequence[str] | None,
+    ) -> Iterator[Batch]:
+        if format_ in ("parquet", "arrow"):
+            yield from self._table(Table(source, name, format_), place)
+            return
+        with closing(Text(source, name)) as text:
+            if format_ == "auto":
+                start = text.peek()
+                if start.startswith(ARROW_STREAM):
+                    yield from self._table(Table(source, name, "arrow", text), place)
+                    return
+                format_ = "jsonl" if start.removeprefix(BOM).lstrip()[:1] == b"{" else "csv"
+            yield from self._text(text, format_, place, known)
+
+    def _text(
+        self,
+        text: Text,
+        format_: str,
+        place: Mapping[str, Any] | None,
+        known: Sequence[str] | None,
+    ) -> Iterator[Batch]:
+        lines = text.ahead(1)
+        if not lines:
+            if format_ == "csv":
+                raise SourceError(f"{text.file}:1: empty; expected a line of column names")
+            return
+        reading, has_header = self._recognise(text, format_, lines, known)
+        self.columns = reading.columns
+        example: Mapping[str, Any] = {}
+        if isinstance(reading, JsonFormat):
+            example = reading.example
+        elif not LISTS.isdisjoint(reading.columns):
+            example = _example(reading, text.ahead(2)[has_header:])
+        layout = self._layout(text.file, reading.columns, example)
+        start = Place(text.file)
+        if place is not None:
+            start = text.skip(place)
+        elif has_header:
+            start = text.drop_line()
+        for block in text.blocks(start):
+            yield self._block(block, reading, layout)
+
+    def _recognise(
+        self, text: Text, format_: str, lines: Sequence[bytes], known: Sequence[str] | None
+    ) -> tuple[Format, bool]:
+        """How lines are read, and whether the first one is a header."""
+        try:
+            if format_ == "jsonl":
+                return _json_format(lines), False
+            found = CsvFormat.from_header(lines[0].removeprefix(BOM))
+        except RowError as error:
+            raise SourceError(f"{text.file}:1: {error}") from None
+        names = self.given or (known if known and "y" not in found.columns else None)
+        if names is None:
+            return found, True
+        if len(names) != len(found.columns):
+            raise SourceError(
+                f"{text.file}:1: {len(found.columns)} columns, but {len(names)} names for them"
+            )
+        return CsvFormat(names, found.delimiter), found.columns == list(names)
+
+    def _layout(self, file: str, columns: Sequence[str], example: Mapping[str, Any]) -> Layout:
+        wanted = self.wanted
+        if self.features is not None:
+            wanted = wanted._replace(features=self.features)
+        try:
+            layout, self.features = self.find_layout(columns, example, wanted)
+        except ValueError as error:
+            raise SourceError(f"{file}: {error}") from None
+        return layout
+
+    def _block(self, block: Block, reading: Format, layout: Layout) -> Batch:
+        rows, found = parse(reading, layout, block.data)
+        if block.cut and len(rows.y) and not _surely_whole(reading, layout):
+            rows = rows._replace(good=np.zeros(1, bool))
+            found = [(0, "the file ends within this line; end it with a line break")]
+        if not found:
+            return Batch(rows, [], block.place())
+        lines = block.data.split(b"\n")
+        bad = [
+            BadRow(
+                file=block.start.file,
+                line=block.start.lines + 1 + i,
+                why=why,
+                text=lines[i].decode(errors="backslashreplace").rstrip("\r"),
+            )
+            for i, why in found
+        ]
+        if self.stop:
+            return Batch(_before_bad(rows), bad[:1], block.place(found[0][0]))
+        if block.cut:
+            rows = _before_bad(rows)
+        return Batch(rows, bad, block.place())
+
+    def _table(self, table: Table, place: Mapping[str, Any] | None) -> Iterator[Batch]:
+        names = table.schema.names
+        example = {} if LISTS.isdisjoint(names) else table.first_row()
+        layout = self._layout(table.file, names, example)
+        start = place["offset"] if place else 0
+        tail: list[bytes] = []
+        reached = 0
+        for row, batch in table.batches(layout.columns, start):
+            skipped = min(max(0, start - row), batch.num_rows)
+            reached = row + batch.num_rows
+            tail = _tail(tail, batch.slice(0, skipped))
+            if place is not None and reached >= start:
+                if tail_hash(b"".join(tail)) != place["tail"]:
+                    raise _other_table(table.file, f"it differs before row {start + 1:,}")
+                place = None
+            if reached > start:
+                rest = batch.slice(skipped)
+                yield self._table_batch(table.file, layout, rest, row + skipped, tail)
+                tail = _tail(tail, rest)
+        if place is not None and start > 0:
+            raise _other_table(table.file, f"it has {reached:,} rows, and {start:,} were learned")
+
+    def _table_batch(
+        self, file: str, layout: Layout, batch: Any, first: int, tail: list[bytes]
+    ) -> Batch:
+        try:
+            rows = layout.batch(batch)
+        except ValueError as error:
+            raise SourceError(f"{file}: {error}") from None
+        wrong = np.flatnonzero(~rows.good).tolist()
+        end = batch.num_rows
+        if wrong and self.stop:
+            rows, end, wrong = _before_bad(rows), wrong[0], wrong[:1]
+        bad = []
+        for i in wrong:
+            values = batch.slice(i, 1).to_pylist()[0]
+            bad.append(BadRow(file, first + i + 1, _why(layout, values), str(values)))
+        learned = b"".join(_tail(tail, batch.slice(0, end)))
+        return Batch(rows, bad, Place(file, first + end, first + end, learned))
+
+
+def _json_format(lines: Sequence[bytes]) -> JsonFormat:
+    """From the first line that can be read; the others are judged when their turn comes."""
+    for line in lines:
+        try:
+            return JsonFormat.from_first(line.removeprefix(BOM))
+        except RowError:
+            continue
+    return JsonFormat.from_first(lines[0].removeprefix(BOM))
+
+
+def _example(reading: Format, lines: Sequence[bytes]) -> Mapping[str, Any]:
+    try:
+        return reading.values(lines[0]) if lines else {}
+    except RowError:
+        return {}
+
+
+def _surely_whole(reading: Format, layout: Layout) -> bool:
+    """Whether a row whose line break is missing would be bad if anything else were missing."""
+    return isinstance(reading, JsonFormat) or layout.label in (None, reading.columns[-1])
+
+
+def _before_bad(rows: Rows) -> Rows:
+    n_good = int(np.argmin(rows.good))
+    return Rows(rows.points[:n_good], rows.keys[:n_good], rows.y[:n_good], rows.good[:n_good])
+
+
+def _tail(tail: list[bytes], batch: Any) -> list[bytes]:
+    last = batch.slice(max(0, batch.num_rows - TAIL_ROWS)).to_pylist()
+    return [*tail, *(repr(list(row.values())).encode() for row in last)][-TAIL_ROWS:]
+
+
+def _why(layout: Layout, values: Mapping[str, Any]) -> str:
+    try:
+        layout.row(values)
+    except RowError as error:
+        return str(error)
+    return "not a row of the expected kind"
+
+
+def _other_table(file: str, why: str) -> SourceError:
+    return SourceError(
+        f"{file} is not the source that the state was learned from: {why}. Give the same source "
+        "again; or, where it brings only new rows, --new-source"
+    )

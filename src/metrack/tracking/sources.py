@@ -1,0 +1,431 @@
+"""Where rows come from: files, folders of files in the order of their names, pipes.
+
+Text comes as blocks of whole lines, tables as Arrow batches. Each ends at a `Place`, from which a
+later run can go on; the last bytes before it tell whether a source is still the same.
+"""
+
+import bz2
+import contextlib
+import gzip
+import hashlib
+import itertools
+import lzma
+import os
+import select
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PIPE = "-"
+BLOCK = 1 << 20  # bytes of text at a time ...
+WIDE_ROWS, WIDEST_BLOCK = 64, 1 << 24  # ... or so many rows, up to so many bytes
+LONGEST_LINE = 1 << 26
+TAIL = 1 << 16  # bytes of text before a place that must be the same
+TAIL_ROWS = 16  # the same for tables
+TABLE_BYTES = 1 << 23  # of numbers at a time
+
+TEXT = {".csv": "csv", ".tsv": "csv", ".txt": "csv"} | dict.fromkeys(
+    (".jsonl", ".ndjson", ".json"), "jsonl"
+)
+TABLES = {".parquet": "parquet", ".pq": "parquet"} | dict.fromkeys(
+    (".arrow", ".feather", ".ipc"), "arrow"
+)
+COMPRESSED: dict[str, Callable[[Any], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
+FORMATS = ("auto", "csv", "jsonl", "parquet", "arrow")
+BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
+
+
+class SourceError(ValueError):
+    """A source that cannot be read on; the message says where and why."""
+
+
+class Place(NamedTuple):
+    """How far a source has been read."""
+
+    file: str
+    offset: int = 0  # bytes of text, or rows of a table
+    lines: int = 0  # line breaks, or rows, before it
+    tail: bytes = b""  # the last bytes before it
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {
+            "file": self.file,
+            "offset": self.offset,
+            "lines": self.lines,
+            "tail": tail_hash(self.tail),
+        }
+
+
+def tail_hash(tail: bytes) -> str:
+    """What the manifest keeps of the text, or rows, before a place."""
+    return hashlib.sha256(tail).hexdigest()
+
+
+class Block(NamedTuple):
+    """Whole lines of text, and the place where they begin."""
+
+    data: bytes
+    start: Place
+    cut: bool = False  # the text ends without a line break
+
+    def place(self, n_lines: int | None = None) -> Place:
+        """The place after so many lines; None: all."""
+        data = self.data
+        if n_lines is not None:
+            data = b"".join(self.data.splitlines(keepends=True)[:n_lines])
+        tail = data[-TAIL:] if len(data) >= TAIL else (self.start.tail + data)[-TAIL:]
+        lines = self.start.lines + data.count(b"\n")
+        return Place(self.start.file, self.start.offset + len(data), lines, tail)
+
+
+def is_pipe(source: str) -> bool:
+    """Whether a source is read once, as it comes: standard input, a FIFO, a device."""
+    return source == PIPE or not (Path(source).is_file() or Path(source).is_dir())
+
+
+def files_of(source: str) -> list[Path]:
+    """The files of a source, in order."""
+    path = Path(source)
+    if not path.is_dir():
+        return [path]
+    hidden = (".", "_")
+    found = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith(hidden))
+    if not found:
+        raise SourceError(f"{path} holds no files")
+    return found
+
+
+def format_of(path: Path, asked: str) -> str:
+    """The format of a file: as asked for, else by its name."""
+    if asked != "auto":
+        return asked
+    suffixes = [s.lower() for s in path.suffixes]
+    packed = bool(suffixes) and (suffixes[-1] in COMPRESSED or suffixes[-1] == ".zst")
+    ending = suffixes[-1 - packed] if len(suffixes) > packed else ""
+    if ending in TABLES and packed:
+        raise SourceError(f"{path}: unpack it first; {TABLES[ending]} has a compression of its own")
+    known = TEXT | TABLES
+    if ending not in known:
+        raise SourceError(
+            f"{path}: cannot tell the format from the name; choose one with --format "
+            f"({', '.join(FORMATS[1:])})"
+        )
+    return known[ending]
+
+
+class Text:
+    """Lines of a file or pipe, from a place on.
+
+    Parameters
+    ----------
+    source : str
+        Path, or "-" for standard input.
+    file : str
+        Name in messages and places.
+    """
+
+    def __init__(self, source: str, file: str) -> None:
+        self.file = file
+        self._left = b""
+        self._ready: Callable[[], bool] = lambda: True
+        self._seek: Callable[[int], Any] | None = None
+        if is_pipe(source):
+            descriptor = 0 if source == PIPE else os.open(source, os.O_RDONLY)
+            self._read: Callable[[int], bytes] = lambda n: os.read(descriptor, n)
+            self.close: Callable[[], None] = lambda: os.close(descriptor) if descriptor else None
+            _enlarge(descriptor)
+            if sys.platform != "win32":
+                self._ready = lambda: bool(select.select([descriptor], [], [], 0.0)[0])
+        else:
+            stream = _open(Path(source))
+            self._read, self.close = stream.read, stream.close
+            if Path(source).suffix.lower() not in (*COMPRESSED, ".zst"):
+                self._seek = stream.seek
+
+    def ahead(self, n_lines: int) -> list[bytes]:
+        """The next lines that are not blank, at least so many if there are; they stay unread."""
+        while True:
+            lines = [line for line in self._left.splitlines(keepends=True) if line.strip()]
+            whole = [line for line in lines if line.endswith(b"\n")]
+            if len(whole) >= n_lines or len(self._left) > LONGEST_LINE:
+                return whole
+            more = self._more()
+            if not more:
+                return lines
+            self._left += more
+
+    def peek(self) -> bytes:
+        """What comes next; it stays unread."""
+        if not self._left:
+            self._left = self._more()
+        return self._left
+
+    def take(self, n: int) -> bytes:
+        """The next n bytes, fewer only at the end."""
+        pieces = []
+        while n:
+            piece = self.peek()[:n]
+            if not piece:
+                break
+            pieces.append(piece)
+            self._left, n = self._left[len(piece) :], n - len(piece)
+        return b"".join(pieces)
+
+    def drop_line(self) -> Place:
+        """Leave out everything up to the end of the first line that is not blank."""
+        blank = len(self._left) - len(self._left.lstrip())
+        end = self._left.find(b"\n", blank) + 1 or len(self._left)
+        dropped, self._left = self._left[:end], self._left[end:]
+        return Block(dropped, Place(self.file)).place()
+
+    def skip(self, place: Mapping[str, Any]) -> Place:
+        """Go to a place of an earlier run, if what comes before it is the same."""
+        offset = place["offset"]
+        start = max(0, offset - TAIL)
+        if self._seek is not None:
+            self._seek(start)
+            self._left = b""
+        else:
+            self._drop(start, offset)
+        while len(self._left) < offset - start:
+            more = self._more()
+            if not more:
+                raise self._changed(f"it ends before byte {offset:,}, up to which it was learned")
+            self._left += more
+        tail, self._left = self._left[: offset - start], self._left[offset - start :]
+        if tail_hash(tail) != place["tail"]:
+            raise self._changed(f"it differs before byte {offset:,}, up to which it was learned")
+        return Place(self.file, offset, place["lines"], tail)
+
+    def _drop(self, start: int, offset: int) -> None:
+        while start > 0:
+            if not self._left:
+                self._left = self._more()
+            if not self._left:
+                raise self._changed(f"it ends before byte {offset:,}, up to which it was learned")
+            dropped = min(start, len(self._left))
+            self._left, start = self._left[dropped:], start - dropped
+
+    def _changed(self, why: str) -> SourceError:
+        return SourceError(
+            f"{self.file} is not the source that the state was learned from: {why}. Give the same "
+            "source again from its start; or, where it brings only new rows, --new-source"
+        )
+
+    def blocks(self, start: Place) -> Iterator[Block]:
+        """Whole lines as soon as they are there, many at a time where there are many.
+
+        A pipe may bring a line an hour: what has come is not held back.
+        """
+        place, size = start, BLOCK
+        while True:
+            if b"\n" not in self._left or (len(self._left) < size and self._ready()):
+                more = self._more(place.lines + 1)
+                if not more:
+                    break
+                self._left += more
+                if len(self._left) < size and self._ready():
+                    continue
+            end = self._left.rfind(b"\n") + 1
+            if end == 0:
+                if len(self._left) > LONGEST_LINE:
+                    raise SourceError(
+                        f"{self.file}:{place.lines + 1}: a line of more than {LONGEST_LINE:,} "
+                        "bytes; is this text?"
+                    )
+                continue
+            block = Block(self._left[:end], place)
+            self._left = self._left[end:]
+            yield block
+            place = block.place()
+            size = _block_size(block.data)
+        if self._left:
+            end = self._left.rfind(b"\n") + 1
+            if end:
+                block = Block(self._left[:end], place)
+                yield block
+                place = block.place()
+            if end < len(self._left):
+                yield Block(self._left[end:], place, cut=True)
+            self._left = b""
+
+    def _more(self, line: int = 1) -> bytes:
+        try:
+            return self._read(BLOCK)
+        except (*BROKEN, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the system's, and not the decompressor's
+            raise SourceError(
+                f"{self.file}:{line}: the compressed data is damaged or cut short near this line "
+                f"({error})"
+            ) from None
+
+
+def _enlarge(pipe: int) -> None:
+    """Let the writer of a pipe run ahead by a block, where the system allows it."""
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):  # not a pipe, or beyond the user's limit
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, BLOCK)
+
+
+def _block_size(data: bytes) -> int:
+    line = len(data) // max(1, data.count(b"\n"))
+    return min(max(BLOCK, WIDE_ROWS * line), WIDEST_BLOCK)
+
+
+def _open(path: Path) -> Any:
+    ending = path.suffix.lower()
+    if ending in COMPRESSED:
+        return COMPRESSED[ending](path)
+    if ending == ".zst":
+        return arrow(".zst files").input_stream(str(path), compression="zstd")
+    return open(path, "rb", buffering=0)
+
+
+def arrow(purpose: str) -> Any:
+    """The pyarrow package, or an ImportError that says what to install."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(f"{purpose} need pyarrow: pip install 'metrack[io]'") from None
+    return pyarrow
+
+
+class Table:
+    """Batches of a Parquet or Arrow file, or of an Arrow stream on a pipe.
+
+    Parameters
+    ----------
+    source : str
+    file : str
+        Name in messages and places.
+    format_ : {"parquet", "arrow"}
+    pipe : Text, optional
+        A pipe that is open already.
+    """
+
+    def __init__(self, source: str, file: str, format_: str, pipe: Text | None = None) -> None:
+        pa = arrow(f"{format_} files")
+        self.file = file
+        try:
+            if format_ == "parquet":
+                import pyarrow.parquet as pq
+
+                if is_pipe(source):
+                    raise SourceError("Parquet cannot come through a pipe; use --format arrow")
+                self._parquet: Any = pq.ParquetFile(source)
+                self.schema = self._parquet.schema_arrow
+            else:
+                self._parquet = None
+                stream = _open_arrow(pa, source, pipe)
+                self._stream, self.schema = iter(stream), stream.schema
+        except pa.ArrowException as error:
+            raise SourceError(f"{file} is not {format_}: {error}") from None
+
+    def batches(self, columns: Sequence[str], start: int) -> Iterator[tuple[int, Any]]:
+        """Batches and their first rows, from a few rows before ``start`` on."""
+        pa = arrow("tables")
+        numbers = sum(_width(self.schema.field(name).type) for name in columns)
+        size = max(1, TABLE_BYTES // (8 * max(1, numbers)))
+        row = 0
+        try:
+            for row, batch in self._raw(columns, size, max(0, start - TAIL_ROWS)):
+                for at in range(0, batch.num_rows, size):
+                    yield row + at, batch.slice(at, size)
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(
+                f"{self.file}: damaged or cut short after row {row:,}: {error}"
+            ) from None
+
+    def _raw(self, columns: Sequence[str], size: int, start: int) -> Iterator[tuple[int, Any]]:
+        row = 0
+        if self._parquet is not None:
+            for group in range(self._parquet.num_row_groups):
+                n_rows = self._parquet.metadata.row_group(group).num_rows
+                if row + n_rows <= start:
+                    row += n_rows
+                    continue
+                batches = self._parquet.iter_batches(size, row_groups=[group], columns=columns)
+                for batch in batches:
+                    yield row, batch
+                    row += batch.num_rows
+            return
+        for batch in self._stream:
+            yield row, batch.select(columns)
+            row += batch.num_rows
+
+    def first_row(self) -> dict[str, Any]:
+        """One row, where points are lists and their length is to be known."""
+        if self._parquet is not None:
+            for batch in self._parquet.iter_batches(1):
+                return _first(batch)
+            return {}
+        for batch in self._stream:
+            self._stream = itertools.chain([batch], self._stream)
+            if batch.num_rows:
+                return _first(batch)
+        return {}
+
+
+def _first(batch: Any) -> dict[str, Any]:
+    found: dict[str, Any] = batch.slice(0, 1).to_pylist()[0]
+    return found
+
+
+def _width(kind: Any) -> int:
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size)
+    return 1024 if pa.types.is_list(kind) or pa.types.is_large_list(kind) else 1
+
+
+def _open_arrow(pa: Any, source: str, pipe: Text | None) -> Any:
+    """An Arrow stream, or the batches of an Arrow file."""
+    if is_pipe(source):
+        return pa.ipc.open_stream(_Readable(pipe or Text(source, source)))
+    with open(source, "rb") as stream:
+        if stream.read(6) != b"ARROW1":
+            return pa.ipc.open_stream(source)
+    return _Batches(pa.ipc.open_file(pa.memory_map(source)))
+
+
+class _Batches:
+    """An Arrow file, read like a stream."""
+
+    def __init__(self, reader: Any) -> None:
+        self.reader, self.schema = reader, reader.schema
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.reader.get_batch(i) for i in range(self.reader.num_record_batches))
+
+
+class _Readable:
+    """A pipe as pyarrow wants a file."""
+
+    def __init__(self, pipe: Text) -> None:
+        self.pipe, self.closed = pipe, False
+
+    def read(self, n: int = -1) -> bytes:
+        return self.pipe.take(n)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
