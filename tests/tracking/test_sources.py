@@ -345,6 +345,11 @@ def test_bad_rows_skipped_or_set_aside(tmp_path):
     np.testing.assert_array_equal(tracked.learner.components_, bare.components_)
     assert tracked.bad_rows == len(BAD)
 
+    with pytest.raises(BadRowError):
+        run(source, tmp_path / "stopped")
+    run(source, tmp_path / "stopped", bad_rows="skip")
+    assert Tracking.load(tmp_path / "stopped").bad_rows == len(BAD)  # the first but once
+
     aside = tmp_path / "bad.jsonl"
     run(source, tmp_path / "other", bad_rows=str(aside))
     found = [json.loads(line) for line in aside.read_text().splitlines()]

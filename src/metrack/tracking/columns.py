@@ -116,7 +116,10 @@ def _check_features(width: int, names: Sequence[str] | None, learned: Sequence[s
         raise ValueError(f"{width} features, but the state was learned on {len(learned)}")
     if names is not None and list(names) != list(learned):
         differing = next(a for a, b in zip(names, learned, strict=True) if a != b)
-        raise ValueError(f"feature {differing!r} is not one that the state was learned on")
+        raise ValueError(
+            f"feature {differing!r} is not one that the state was learned on; those are "
+            f"{', '.join(learned[:5])}{', ...' if len(learned) > 5 else ''}"
+        )
 
 
 def _check_unique(columns: Sequence[str]) -> None:

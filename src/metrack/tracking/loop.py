@@ -86,7 +86,6 @@ class Tracking:
         if n_pairs and self.items is None:
             self._remember(rows.points, rows.y)
         self.place = {**batch.place.as_dict(), "before": batch.before}
-        self.bad_rows += len(batch.bad)
         return n_pairs
 
     def _remember(self, pairs: Floats, y: Floats) -> None:
@@ -233,6 +232,8 @@ def _loop(
             if batch is not None:
                 learned += tracking.learn(batch)
                 bad += len(batch.bad)
+                if run.bad_rows != "stop":  # else the row is read again, mended or not
+                    tracking.bad_rows += len(batch.bad)
                 tracking.features, tracking.columns = reader.features, reader.columns
                 saver.count(batch)
                 watch.look()
