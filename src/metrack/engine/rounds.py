@@ -133,8 +133,8 @@ def observe(
     """Predict, suffer and learn the pairs from ``first`` on; returns where it stopped.
 
     It stops before the end only where the next pair needs one more learner, or the learners more
-    room, than there is: the caller makes room. ``draws`` are uniform numbers, one a
-    pair, for the output that samples.
+    room, than there is: the caller makes room. ``draws`` are uniform numbers, one a pair, for the
+    output that samples.
     """
     for t in range(first, pairs.y.size):
         n = _active(rule, clock.pairs[0] + 1, learners.mu.size)
@@ -192,8 +192,6 @@ def _step(
 @routine
 def _revisit(learners: Any, trust: Trust, memory: Memory, rule: Rule, scratch: Any, n: int) -> None:
     """Further steps of the first n learners, on pairs of their own intervals."""
-    if memory.written[0] == 0:
-        return
     for _ in range(rule.replays):
         drawn = draw(memory)
         for j in range(n):

@@ -9,6 +9,7 @@ from metrack.engine import rounds
 from metrack.engine import whole as whole_form
 from metrack.engine.bank import Bank
 from metrack.engine.combiners import ADER, ALWAYS_ON, COMBINERS
+from metrack.engine.divergences import BURG
 from metrack.engine.factored import Factored
 from metrack.engine.forms import choose as choose_form
 from metrack.engine.kernels import Floats, Ints
@@ -25,7 +26,7 @@ from metrack.estimators.settings import choice, positive, whole
 
 N_ALWAYS_ON = 12
 AUTO_REPLAYS, REPLAYS_UP_TO = 24, 50  # pairs, features
-REPLAYING_RATE = 0.1
+REVISITING_RATE = 0.1  # of Burg
 # What the combiner may be told; "ader" alone works on linearised losses, and always does.
 WEIGHT_LOSSES = {"capped": rounds.CAPPED, "logistic": rounds.SQUASHED}
 
@@ -63,8 +64,8 @@ class SADL(OnlineLearner):
     Parameters
     ----------
     eta0 : float or "auto"
-        Learning rate of a memory of length 1; "auto" is 0.1 where pairs are revisited, else 0.4
-        for the Frobenius divergence and 0.2 for others.
+        Learning rate of a memory of length 1; "auto" is 0.4 for the Frobenius divergence, else
+        0.2; for Burg 0.1 where pairs are revisited.
     first_interval : int
         Length of the shortest memory.
     combiner : {"cbce", "adanormalhedge", "sadl", "fixed_share", "ader"}
@@ -188,7 +189,8 @@ class SADL(OnlineLearner):
             cap=positive("cap", self.cap),
         )
         rule = rule._replace(replays=self._replays(rule, n_features))
-        auto_rate = REPLAYING_RATE if rule.replays else AUTO_RATE[rule.divergence]
+        revisits = rule.divergence == BURG and rule.replays > 0
+        auto_rate = REVISITING_RATE if revisits else AUTO_RATE[rule.divergence]
         return Bank(
             n_features,
             rule,
