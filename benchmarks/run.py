@@ -84,7 +84,7 @@ def textbook_step(n, divergence="frobenius", n_steps=200):
         for t, u in enumerate(us):
             textbook.observe(u, 1 if t % 2 else -1)
 
-    return seconds(some) / n_steps
+    return seconds(some, 20) / n_steps
 
 
 def against_textbook(name, tracker, pairs, y):
