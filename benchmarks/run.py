@@ -222,7 +222,7 @@ def comid_2369(n_pairs=3_000):
 def growth():
     """Time a pair as the stream goes on: proportional to log t on the cover."""
     pairs, y = blobs(np.random.default_rng(0), 20_000, 25)
-    tracker = SADL(combiner="sadl", rho=0.05)
+    tracker = SADL(combiner="sadl", regularizer="nuclear", rho=0.05)
     marks, times, seen = (10_000, 100_000, 1_000_000), {}, 0
     for mark in marks:
         while seen < mark:

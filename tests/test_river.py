@@ -62,11 +62,11 @@ def test_it_is_from_labels_bit_for_bit(kind, settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
+        {"rho": 0.0},
         {"n_components": 1},
         {"n_components": 5},
-        {"init": "identity"},
-        {"divergence": "burg"},
+        {"init": "identity", "rho": 0.0},
+        {"divergence": "frobenius"},
         {"divergence": "von_neumann", "n_components": 2},
     ],
     ids=str,
@@ -90,6 +90,15 @@ def test_a_feature_not_seen_yet_is_one_that_was_always_0(kind, settings, n_first
     assert late.tracker.mu_ == pytest.approx(all_along.tracker.mu_, rel=1e-8)
     rest = state(late.tracker)["n_features_in_"], state(late.tracker)["n_pairs_seen_"]
     assert rest == tuple(state(all_along.tracker)[n] for n in ("n_features_in_", "n_pairs_seen_"))
+
+
+def test_the_automatic_regulariser_follows_the_number_of_features():
+    model = river.SADL(seed=0)
+    for t, (x, y) in enumerate(points(200, 10)):
+        model.learn_one(dict(list(x.items())[: 5 + t // 40]), y)
+    bank = metrack.SADL().fit(np.eye(2, len(model.features))[None], [1]).bank_
+    assert model.tracker.bank_.rule.rho == pytest.approx(bank.rule.rho)
+    np.testing.assert_allclose(model.tracker.bank_.trust.rho[:2], bank.trust.rho[:2])
 
 
 def test_features_come_and_go():

@@ -94,8 +94,9 @@ def test_sparse_rows_agree_with_dense_ones(n_components):
         (100_000, 25, {"divergence": "von_neumann"}),
         (100_000, 25, {"divergence": "burg", "rho": 0.001}),
         (1_000_000, 25, {"divergence": "burg"}),
+        (1_000_000, 25, {"regularizer": "logdet"}),
     ],
-    ids=["n=25", "n=768", "von_neumann", "burg", "burg, no regulariser"],
+    ids=["n=25", "n=768", "von_neumann", "burg", "burg, no regulariser", "burg, logdet"],
 )
 def test_long_runs(n_pairs, n, settings):
     """The basis stays orthonormal, M stays PSD, memory does not grow."""
@@ -115,3 +116,14 @@ def test_long_runs(n_pairs, n, settings):
     assert (learner.bank_.metric(0).values >= 0).all()
     batch = 3 * y.nbytes  # the last permutation and its labels are still alive
     assert grown < batch + 2 * sum(array.nbytes for array in learner.bank_.learners)
+
+
+@pytest.mark.parametrize("rho", [0.01, 0.1, 1e9])
+def test_logdet_keeps_features_that_never_differ_in_bounds(rho):
+    """Nothing is asked of them: they stay near the start, where M is the identity."""
+    pairs, y = blobs(np.random.default_rng(5), 20_000, 6)
+    pairs[:, :, 4:] = 7.0
+    learner = COMID(regularizer="logdet", rho=rho, scale=None).fit(pairs, y)
+    weights = np.diag(learner.get_mahalanobis_matrix())
+    assert (weights[4:] < 10.0).all()
+    assert (weights > 1e-3).all()

@@ -132,7 +132,7 @@ def test_diagonal_steps_are_optimal(n, seed, rho):
     assert np.abs(slope[found > 0]).max(initial=0.0) < 1e-12
     assert slope[found == 0].min(initial=0.0) > -1e-12
     solved = reference.solve(np.diag(d - b * u**2), 0.2 * rho, diagonal=True)
-    assert np.abs(np.diag(found) - solved).max() < 1e-6
+    assert np.abs(np.diag(found) - solved).max() < 1e-5  # the solver's own accuracy
 
 
 def streams(name, seed):
@@ -261,7 +261,7 @@ def test_the_form_is_chosen_by_size(n_features, form):
     [
         ({"divergence": "burg"}, "known for 'frobenius' alone"),
         ({"psd": "sometimes"}, "choose one of 'auto', 'exact', 'on_read', 'diagonal'"),
-        ({"regularizer": "l2"}, "choose one of 'nuclear', 'l1', None"),
+        ({"regularizer": "l2"}, "choose one of 'auto', 'nuclear', 'l1', 'logdet', None"),
     ],
 )
 @pytest.mark.parametrize("kind", [COMID, SADL])

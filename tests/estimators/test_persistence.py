@@ -275,8 +275,9 @@ def _mutate(data, rng):
         data[at:at] = data[at:stop]
 
 
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
     max_leaves=6,
 )

@@ -5,6 +5,8 @@ squared distance, m = y (mu - q) the margin, l(m) the loss, a(m) = -l'(m), e the
 Losses are written in the shortfall s = 1 - m, which keeps its digits where mu is 1 and q tiny.
 One round moves M by -b uu' and mu by +b in the divergence's dual, b = e y a, then shrinks M's
 eigenvalues by e rho (nuclear norm) and projects on M >= 0, mu >= 1.
+LogDet, for Burg: a round whose step moves q ends at M^-1 = (M^-1 + b uu' + a S) / (1 + a), where
+a = min(e rho, 1 / n) and S = n uu' / |u|^2, in every 4n-th of them + n I.
 """
 
 import numpy as np
@@ -51,7 +53,7 @@ class DenseCOMID:
         init="auto",
     ):
         _check_choice("divergence", divergence, ("frobenius", "von_neumann", "burg"))
-        _check_choice("regularizer", regularizer, ("nuclear", None))
+        _check_choice("regularizer", regularizer, ("nuclear", "logdet", None))
         _check_choice("schedule", schedule, ("constant", "invsqrt"))
         _check_choice("step", step, ("explicit", "implicit"))
         if init == "auto":
@@ -61,7 +63,9 @@ class DenseCOMID:
         )
         self.loss, self.slope = LOSSES[loss]
         self.divergence = divergence
+        self.regularizer = regularizer
         self.rho = 0.0 if regularizer is None else rho
+        self.steps = 0
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.step = step
@@ -78,7 +82,7 @@ class DenseCOMID:
 
     def start_from(self, other):
         """Go on from another learner's iterate."""
-        self.M, self.mu = other.M.copy(), other.mu
+        self.M, self.mu, self.steps = other.M.copy(), other.mu, other.steps
         if self.divergence == "von_neumann":
             self.H = other.H.copy()
 
@@ -94,7 +98,10 @@ class DenseCOMID:
         e = self.learning_rate / (np.sqrt(self.t) if self.schedule == "invsqrt" else 1.0)
         b = self.signed_step(u, y, e)
         mu = float(np.clip(self.mu + self.gain(b), 1.0, HUGE))
-        self.move_metric(u, b, e * self.rho)
+        if self.regularizer == "logdet":
+            self.move_towards_identity(u, b, min(e * self.rho, 1.0 / len(u)))
+        else:
+            self.move_metric(u, b, e * self.rho)
         self.mu = mu
         return suffered
 
@@ -109,9 +116,19 @@ class DenseCOMID:
             self.H = _spectral(lambda h: np.clip(h - shrink, -LOG_HUGE, LOG_HUGE), moved)
             self.M = _spectral(np.exp, self.H)
         else:
-            Mu = self.M @ u
-            moved = self.M - b * np.outer(Mu, Mu) / (1.0 + b * (u @ Mu))
+            moved = _inverse_plus(self.M, b, u)
             self.M = _spectral(lambda s: _burg_shrunk(np.maximum(s, 0.0), shrink), moved)
+
+    def move_towards_identity(self, u, b, a):
+        """Burg's step with the LogDet regulariser."""
+        if abs(b) * (u @ self.M @ u) < 1e-12:
+            return
+        n = len(u)
+        self.M = _inverse_plus(self.M, b + a * n / (u @ u), u)
+        self.steps += 1
+        if self.steps % (4 * n) == 0:
+            self.M = _spectral(lambda s: s / (1.0 + a * n * s), self.M)
+        self.M *= 1.0 + a
 
     def gain(self, b):
         """By how much the signed step b moves the threshold, before clipping."""
@@ -164,6 +181,12 @@ def _bisect(increasing, upper):
         middle = (low + high) / 2
         low, high = (middle, high) if increasing(middle) <= 0 else (low, middle)
     return low
+
+
+def _inverse_plus(M, b, u):
+    """(M^-1 + b uu')^-1, by Sherman and Morrison."""
+    Mu = M @ u
+    return M - b * np.outer(Mu, Mu) / (1.0 + b * (u @ Mu))
 
 
 def _spectral(function, symmetric):

@@ -5,6 +5,7 @@ L = I0 2^j, i >= 1, j >= 0, so at every tau one interval of each level j with L 
 
 Beyond the paper, learners with 32 <= L <= 256 may revisit pairs: after each new pair come so many
 ``replays``, each a drawn number r on which learner j learns the (r mod min(t, L))-th latest pair.
+The LogDet regulariser's rho fades with L, as rho sqrt(32 / L) for L > 32.
 """
 
 import numpy as np
@@ -109,7 +110,10 @@ class DenseSADL:
         rate = self.eta0 / np.sqrt(self.length(level))
         self.levels.append(level)
         self.weights = np.append(self.weights, 0.0)
-        self.learners.append(DenseCOMID(self.n_features, learning_rate=rate, **self.comid_settings))
+        settings = dict(self.comid_settings)
+        if settings.get("regularizer") == "logdet":
+            settings["rho"] *= min(1.0, np.sqrt(32 / self.length(level)))
+        self.learners.append(DenseCOMID(self.n_features, learning_rate=rate, **settings))
 
     def output_loss(self, u, y):
         """Choose the output metric by p and return its loss on the pair."""

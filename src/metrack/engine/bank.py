@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from metrack.engine import replay
+from metrack.engine import replay, whole
 from metrack.engine.combiners import N_MEMORY
 from metrack.engine.factored import Factored
 from metrack.engine.forms import FORMS, choose
 from metrack.engine.kernels import Floats
 from metrack.engine.rounds import SPREAD, Clock, Pairs, Rule, Trust, make_round, observe, weights
 
+FADES_FROM = 32.0  # length of an interval
 ROUNDING = 1e-14  # a mixture's eigenvalues below this share of the largest are no directions
 
 
@@ -35,7 +36,8 @@ class Bank:
     identity : bool
         Start at M = I and not at 0.
     form : module, optional
-        How metrics are kept; see `forms`. None: the fastest way that is exact for the nuclear norm.
+        How metrics are kept, and by which regulariser; see `forms`. None: the fastest way that is
+        exact for the nuclear norm.
     """
 
     def __init__(
@@ -78,8 +80,13 @@ class Bank:
         rate, first, ratio = self.ladder
         length = first * ratio ** np.arange(start, stop, dtype=float)
         n = stop - start
+        rho = np.full(n, self.rule.rho)
+        if self.form is whole:
+            # Its regulariser is there for change. It fades as rates do, so that over an interval
+            # it costs no more than a learner's regret.
+            rho *= np.minimum(1.0, np.sqrt(FADES_FROM / length))
         memory = np.zeros((n, N_MEMORY))
-        return Trust(rate / np.sqrt(length), length, memory, p=np.zeros(n), losses=np.zeros(n))
+        return Trust(rate / np.sqrt(length), rho, length, memory, np.zeros(n), np.zeros(n))
 
     def observe(self, pairs: Pairs, draws: Floats) -> Floats:
         """Loss suffered on each pair before learning from it."""
@@ -113,6 +120,11 @@ class Bank:
         self.memory = replay.widen(self.memory, more)
         self.rule = self.rule._replace(capacity=capacity)
         self.n_features = n_features
+
+    def weaken(self, share: float) -> None:
+        """Leave the regulariser so much of its strength."""
+        self.rule = self.rule._replace(rho=share * self.rule.rho)
+        self.trust = self.trust._replace(rho=share * self.trust.rho)
 
     @property
     def weights(self) -> Floats:

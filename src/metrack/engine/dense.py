@@ -173,7 +173,7 @@ def observe_pairs(
         if not violated or q < SMALLEST:
             continue
         ratio = _itml(rate, q, g) if rule.method == ITML else _lego(rate, q, g)
-        move_factor(L, w, r, q, ratio, norm2)
+        move_factor(L, w, r, q, ratio, norm2, 1.0)
 
 
 @inner

@@ -78,6 +78,13 @@ def dot(a: Floats, b: Floats, n: int) -> float:
 
 
 @reduction
+def mix(own: float, target: Floats, factor: float, source: Floats, n: int) -> None:
+    """A multiple of the first n entries of a vector, plus a multiple of another's."""
+    for i in range(n):
+        target[i] = own * target[i] + factor * source[i]
+
+
+@reduction
 def add_scaled(target: Floats, factor: float, source: Floats, n: int) -> None:
     """Add a multiple of the first n entries of one vector to another."""
     for i in range(n):

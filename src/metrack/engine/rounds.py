@@ -65,9 +65,10 @@ class Rule(NamedTuple):
 
 
 class Trust(NamedTuple):
-    """The learners' rates and intervals, and what the combiner remembers of each."""
+    """The learners' settings and intervals, and what the combiner remembers of each."""
 
     rate: Floats
+    rho: Floats
     length: Floats
     memory: Floats  # (J, 4)
     p: Floats  # probabilities in the last round
@@ -163,7 +164,7 @@ def observe(
             rate = trust.rate[j]
             if rule.schedule == INVSQRT:
                 rate /= math.sqrt(clock.pairs[0])
-            _step(learners, scratch, j, rule, rate, u, y, this.q[j], length)
+            _step(learners, scratch, j, rule, rate, trust.rho[j], u, y, this.q[j], length)
         if rule.replays > 0:
             remember(memory, u, y)
             _revisit(learners, trust, memory, rule, scratch, n)
@@ -177,6 +178,7 @@ def _step(
     j: int,
     rule: Rule,
     rate: float,
+    rho: float,
     u: Difference,
     y: float,
     q: float,
@@ -186,7 +188,7 @@ def _step(
     mu = learners.mu[j]
     b = signed_step(rule.step, rule.loss, rule.divergence, rate, y, q, mu, length)
     learners.mu[j] = min(max(mu + gain(rule.divergence, mu, b), 1.0), LARGEST)
-    move(learners, scratch, j, rule.divergence, u, q, b, rate * rule.rho, rule.capacity)
+    move(learners, scratch, j, rule.divergence, u, q, b, rate * rho, rule.capacity)
 
 
 @routine
@@ -204,7 +206,8 @@ def _revisit(learners: Any, trust: Trust, memory: Memory, rule: Rule, scratch: A
             norm2 = dot(u.full, u.full, u.full.size)
             q = project(learners, scratch, j, rule.divergence, u, norm2)
             length = step_norm(learners, u, norm2)
-            _step(learners, scratch, j, rule, trust.rate[j], u, memory.y[slot], q, length)
+            rate, rho = trust.rate[j], trust.rho[j]
+            _step(learners, scratch, j, rule, rate, rho, u, memory.y[slot], q, length)
 
 
 @inner

@@ -6,7 +6,17 @@ What the textbook writes as
 
 is L - a w (L'w)' with w = Lu and a = (1 - sqrt(q' / q)) / q, where q' = q / (1 + b q) is the pair's
 squared distance after the step. So M stays positive definite whatever is rounded, and q is a sum of
-squares. The nuclear norm would need M's eigenvalues: this form is for metrics without regulariser.
+squares. The nuclear norm would need M's eigenvalues: this form is for metrics without it.
+
+The regulariser it knows is r(M) = <S, M> - log det M, which pulls M towards S^-1. With
+a = rate * rho, at most 1 / n, a step is
+
+    M^-1 <- (M^-1 + b uu' + a S) / (1 + a).
+
+For S = I this were the LogDet divergence from plain distance, but each step would take O(n^3). So S
+comes piece by piece: it is n uu' / |u|^2 of the pair itself, and in every 4n-th step n I on top,
+which bounds M in directions in which no pair differs. What all this is for: a direction that was
+shrunk to nothing would take long to grow again when it is asked for.
 """
 
 import math
@@ -19,16 +29,20 @@ from metrack.engine.factored import Factored
 from metrack.engine.kernels import (
     Difference,
     Floats,
+    Ints,
     add_scaled,
     copy,
     dot,
     fill,
     inner,
+    mix,
     routine,
     row_times,
 )
 
 SMALLEST = 1e-200  # a squared distance below this has lost its digits
+NOTHING = 1e-12  # a share of q; a step that changes less may be rounding's, and does not pull
+IDENTITY_EVERY = 4  # times n steps: often enough to bound M, and seldom enough to be cheap
 
 
 class Whole(NamedTuple):
@@ -36,6 +50,7 @@ class Whole(NamedTuple):
 
     factor: Floats  # L: (J, n, n)
     mu: Floats
+    steps: Ints  # regularised steps so far
 
 
 class Scratch(NamedTuple):
@@ -43,13 +58,18 @@ class Scratch(NamedTuple):
 
     w: Floats  # (J, n): w = Lu
     r: Floats  # L'w
+    square: Floats  # (n, n)
 
 
 def new_learners(
     n_learners: int, n_features: int, capacity: int, divergence: int, identity: bool
 ) -> Whole:
     """Learners that all start at the identity, as Burg must."""
-    return Whole(np.tile(np.eye(n_features), (n_learners, 1, 1)), np.ones(n_learners))
+    return Whole(
+        np.tile(np.eye(n_features), (n_learners, 1, 1)),
+        np.ones(n_learners),
+        np.zeros(n_learners, np.int64),
+    )
 
 
 def grow(learners: Whole, capacity: int) -> Whole:
@@ -73,7 +93,8 @@ def metric(learners: Whole, j: int, divergence: int, n_features: int) -> Factore
 
 def make_scratch(learners: Whole, n_features: int) -> Scratch:
     """Working memory for a pass over a batch."""
-    return Scratch(np.empty((learners.mu.size, n_features)), np.empty(n_features))
+    n = n_features
+    return Scratch(np.empty((learners.mu.size, n)), np.empty(n), np.empty((n, n)))
 
 
 @inner
@@ -116,16 +137,45 @@ def move(
     amount: float,
     capacity: int,
 ) -> None:
-    """The step: the inverse of M moves by +b uu'. `project` came before."""
-    if b != 0.0 and q >= SMALLEST:
-        norm2 = dot(u.values, u.values, u.values.size)
-        move_factor(learners.factor[j], scratch.w[j], scratch.r, q, 1.0 / (1.0 + b * q), norm2)
+    """The step: the inverse of M moves by +b uu', and is regularised. `project` came before."""
+    if b == 0.0 or q < SMALLEST or (amount > 0.0 and abs(b) * q < NOTHING):
+        return
+    factor, w, n = learners.factor[j], scratch.w[j], scratch.r.size
+    norm2 = dot(u.values, u.values, u.values.size)
+    a = min(amount, 1.0 / n)
+    b += a * n / norm2
+    move_factor(factor, w, scratch.r, q, 1.0 / (1.0 + b * q), norm2, 1.0 + a)
+    if a > 0.0:
+        learners.steps[j] += 1
+        if learners.steps[j] % (IDENTITY_EVERY * n) == 0:
+            _pull_to_identity(factor, scratch.square, a * n / (1.0 + a))
+
+
+@routine
+def _pull_to_identity(factor: Floats, C: Floats, amount: float) -> None:
+    """Move the inverse of M by +amount I: L becomes C^-1 L, where CC' = I + amount LL'."""
+    n = factor.shape[0]
+    for i in range(n):
+        for k in range(i + 1):  # Cholesky, row by row
+            entry = amount * dot(factor[i], factor[k], n) - dot(C[i], C[k], k)
+            # The square of a pivot is at least 1, but for rounding.
+            C[i, k] = entry / C[k, k] if k < i else math.sqrt(1.0 + max(entry, 0.0))
+    for i in range(n):
+        for k in range(i):
+            add_scaled(factor[i], -C[i, k], factor[k], n)
+        for k in range(n):
+            factor[i, k] /= C[i, i]
 
 
 @inner
-def move_factor(factor: Floats, w: Floats, r: Floats, q: float, ratio: float, norm2: float) -> None:
-    """Give u the squared distance ratio * q, where Lu is in w; r is working memory."""
-    n = w.size
+def move_factor(
+    factor: Floats, w: Floats, r: Floats, q: float, ratio: float, norm2: float, growth: float
+) -> None:
+    """Give u the squared distance ratio * q, where Lu is in w, then all of M a factor ``growth``.
+
+    r is working memory.
+    """
+    n, grown = w.size, math.sqrt(growth)
     # No input may lead to a NaN.
     ratio = min(max(ratio, 1.0 / LARGEST), max(1.0, LARGEST * norm2 / q))
     a = (1.0 - math.sqrt(ratio)) / q
@@ -133,7 +183,7 @@ def move_factor(factor: Floats, w: Floats, r: Floats, q: float, ratio: float, no
     for i in range(n):
         add_scaled(r, w[i], factor[i], n)
     for i in range(n):
-        add_scaled(factor[i], -a * w[i], r, n)
+        mix(grown, factor[i], -grown * a * w[i], r, n)
 
 
 @routine
@@ -143,3 +193,4 @@ def copy_learner(learners: Whole, source: int, target: int) -> None:
     for i in range(n):
         copy(learners.factor[target, i], learners.factor[source, i], n)
     learners.mu[target] = learners.mu[source]
+    learners.steps[target] = learners.steps[source]

@@ -5,19 +5,23 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine import cone, diagonal, elementwise, rounds
+from metrack.engine import cone, diagonal, elementwise, rounds, whole
 from metrack.engine.bank import Bank
 from metrack.engine.divergences import BURG, DIVERGENCES, FROBENIUS, VON_NEUMANN
 from metrack.engine.losses import LOSSES
 from metrack.engine.steps import STEPS
 from metrack.estimators.online import OnlineLearner
-from metrack.estimators.settings import choice, positive, whole
+from metrack.estimators.settings import choice, positive
+from metrack.estimators.settings import whole as whole_number
 
 FULL_RANK_UP_TO = 100  # features: beyond, a step of full rank takes too long for a default
 AUTO_RATE = {FROBENIUS: 0.4, VON_NEUMANN: 0.2, BURG: 0.2}
 AUTO_RHO = {FROBENIUS: 0.001, VON_NEUMANN: 0.0, BURG: 0.0}
-# The L1 norm of a direction's vv' is up to n_features times its nuclear norm.
-AUTO_L1 = 0.025  # over n_features
+# The L1 norm of a direction's vv' is up to n_features times its nuclear norm, and LogDet pulls in
+# n_features directions where a pair has one.
+AUTO_L1, AUTO_LOGDET = 0.025, 0.25  # over n_features
+REGULARIZERS = ("auto", "nuclear", "l1", "logdet", None)
+NEEDS = {"l1": "frobenius", "logdet": "burg"}  # divergences
 L1_FORMS: dict[str, Any] = {"exact": cone, "on_read": elementwise, "diagonal": diagonal}
 EXACT_UP_TO, ENTRIES_UP_TO = 16, 4096  # features: beyond, steps take too long, and entries too much
 
@@ -38,12 +42,14 @@ class COMID(OnlineLearner):
     divergence : {"auto", "frobenius", "von_neumann", "burg"}
         Geometry of the step. "auto" is Burg, which learns fastest, where a metric of full rank can
         be afforded: up to 100 features, no ``n_components``, implicit steps; else Frobenius.
-    regularizer : {"nuclear", "l1", None}
+    regularizer : {"nuclear", "l1", "logdet", "auto", None}
         The nuclear norm r(M) = |M|_* asks for a metric of low rank; the elementwise L1 norm
-        r(M) = sum |M_ij|, for Frobenius alone, for one that rests on few features.
+        r(M) = sum |M_ij|, for Frobenius alone, for one that rests on few features; the LogDet
+        divergence, for Burg alone, for one that is not far from plain distance: it can turn sooner.
+        "auto" is LogDet for Burg without ``n_components``, else nuclear.
     rho : float or "auto"
         Strength of the regulariser; "auto" is 0.001 for Frobenius, else 0; for L1 it is
-        0.025 / n_features.
+        0.025 / n_features, for LogDet 0.25 / n_features.
     learning_rate : float or "auto"
         Step size e; "auto" is 0.4 for Frobenius, else 0.2.
     schedule : {"constant", "invsqrt"}
@@ -148,26 +154,26 @@ class COMID(OnlineLearner):
         rule = comid_rule(self, n_features)._replace(schedule=schedule)
         rate = automatic("learning_rate", self.learning_rate, AUTO_RATE[rule.divergence])
         identity = starts_at_identity(self, rule.divergence)
-        return Bank(n_features, rule, rate, identity=identity, form=l1_form(self, n_features))
+        return Bank(n_features, rule, rate, identity=identity, form=form_of(self, n_features))
 
 
 def comid_rule(settings: Any, n_features: int) -> rounds.Rule:
     """The engine's rule for a single learner, from an estimator's settings."""
-    choice("regularizer", settings.regularizer, {"nuclear": 0, "l1": 0, None: 0})
     choice("scale", settings.scale, {"auto": 0, None: 0})
     divergence = resolve_divergence(settings, n_features)
-    l1 = settings.regularizer == "l1"
-    auto_rho = AUTO_L1 / n_features if l1 else AUTO_RHO[divergence]
+    regularizer = resolve_regularizer(settings, divergence)
+    own_rho = {"l1": AUTO_L1 / n_features, "logdet": AUTO_LOGDET / n_features}
+    auto_rho = own_rho.get(regularizer or "", AUTO_RHO[divergence])
     rho = automatic("rho", settings.rho, auto_rho, or_zero=True)
     capacity = n_features
     if settings.n_components is not None:
-        capacity = min(whole("n_components", settings.n_components), n_features)
+        capacity = min(whole_number("n_components", settings.n_components), n_features)
     return rounds.Rule(
         loss=choice("loss", settings.loss, LOSSES),
         divergence=divergence,
         step=choice("step", settings.step, STEPS),
         schedule=rounds.CONSTANT,
-        rho=rho if settings.regularizer else 0.0,
+        rho=rho if regularizer else 0.0,
         capacity=capacity,
         scaled=settings.scale == "auto",
         first_interval=0,
@@ -187,25 +193,44 @@ def resolve_divergence(settings: Any, n_features: int) -> int:
     """
     choice("step", settings.step, STEPS)
     choice("init", settings.init, {"auto": 0, "zero": 0, "identity": 0})
+    choice("regularizer", settings.regularizer, dict.fromkeys(REGULARIZERS, 0))
+    needs = NEEDS.get(settings.regularizer)
     if settings.divergence != "auto":
         asked = choice("divergence", settings.divergence, {"auto": -1, **DIVERGENCES})
-        if settings.regularizer == "l1" and asked != FROBENIUS:
+        if needs is not None and asked != DIVERGENCES[needs]:
             raise ValueError(
-                f"regularizer='l1' with divergence={settings.divergence!r}: its steps are known "
-                "for 'frobenius' alone; use that or 'auto'"
+                f"regularizer={settings.regularizer!r} with divergence={settings.divergence!r}: "
+                f"its steps are known for {needs!r} alone; use that or 'auto'"
             )
         return asked
-    if settings.regularizer == "l1":
-        return FROBENIUS
+    if needs is not None:
+        return DIVERGENCES[needs]
     affordable = settings.n_components is None and n_features <= FULL_RANK_UP_TO
     fits = affordable and settings.step == "implicit" and settings.init != "zero"
     return BURG if fits else FROBENIUS
 
 
-def l1_form(settings: Any, n_features: int) -> Any:
-    """How the elementwise L1 norm keeps metrics; None for other regularisers."""
+def resolve_regularizer(settings: Any, divergence: int) -> str | None:
+    """The regulariser asked for; "auto" is LogDet for Burg's metrics of full rank."""
+    asked: str | None = settings.regularizer
+    if asked == "logdet" and settings.n_components is not None:
+        raise ValueError(
+            f"regularizer='logdet' with n_components={settings.n_components}: it keeps full rank; "
+            "use regularizer='nuclear', or n_components=None"
+        )
+    if asked == "auto":
+        whole_metric = divergence == BURG and settings.n_components is None
+        return "logdet" if whole_metric else "nuclear"
+    return asked
+
+
+def form_of(settings: Any, n_features: int) -> Any:
+    """How the regulariser keeps metrics; None for the nuclear norm and without any."""
     choice("psd", settings.psd, dict.fromkeys(("auto", *L1_FORMS), 0))
-    if settings.regularizer != "l1":
+    regularizer = resolve_regularizer(settings, resolve_divergence(settings, n_features))
+    if regularizer == "logdet":
+        return whole
+    if regularizer != "l1":
         return None
     if settings.psd != "auto":
         return L1_FORMS[settings.psd]

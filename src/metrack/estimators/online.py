@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from metrack.engine import spectral
 from metrack.engine.bank import Bank
 from metrack.engine.dense import DenseMetric
 from metrack.engine.factored import Factored
@@ -175,7 +176,15 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
     def _widen(self, n_features: int) -> None:
         """Go on with more features; those of all pairs so far were 0."""
         capacity = min(self.n_components or n_features, n_features)
-        self.bank_.widen(n_features, capacity)
+        bank = self.bank_
+        bank.widen(n_features, capacity)
+        if (
+            isinstance(bank, Bank)
+            and bank.form is not spectral
+            and self.get_params()["rho"] == "auto"
+        ):
+            # Of all but the nuclear norm it is so much over the number of features.
+            bank.weaken(self.n_features_in_ / n_features)
         self.n_features_in_ = n_features
         self._read = {}
 

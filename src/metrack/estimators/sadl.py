@@ -18,7 +18,7 @@ from metrack.estimators.comid import (
     AUTO_RATE,
     automatic,
     comid_rule,
-    l1_form,
+    form_of,
     starts_at_identity,
 )
 from metrack.estimators.online import OnlineLearner
@@ -26,7 +26,7 @@ from metrack.estimators.settings import choice, positive, whole
 
 N_ALWAYS_ON = 12
 AUTO_REPLAYS, REPLAYS_UP_TO = 24, 50  # pairs, features
-REVISITING_RATE = 0.1  # of Burg
+REVISITING_RATE = 0.8  # of Burg
 # What the combiner may be told; "ader" alone works on linearised losses, and always does.
 WEIGHT_LOSSES = {"capped": rounds.CAPPED, "logistic": rounds.SQUASHED}
 
@@ -65,7 +65,7 @@ class SADL(OnlineLearner):
     ----------
     eta0 : float or "auto"
         Learning rate of a memory of length 1; "auto" is 0.4 for the Frobenius divergence, else
-        0.2; for Burg 0.1 where pairs are revisited.
+        0.2; for Burg, where pairs are revisited, 0.8.
     first_interval : int
         Length of the shortest memory.
     combiner : {"cbce", "adanormalhedge", "sadl", "fixed_share", "ader"}
@@ -80,7 +80,7 @@ class SADL(OnlineLearner):
     replays : int or "auto"
         How many of the late pairs the learners of 32 to 256 rounds revisit after each new one, with
         a step on each: more is learned from the same pairs, in more time. "auto" is 24 for Burg
-        without regulariser or ``n_components``, up to 50 features; else 0.
+        without the nuclear norm or ``n_components``, up to 50 features; else 0.
     loss, divergence, regularizer, rho, step, n_components, init, psd, scale, preprocessor
         As in `COMID`, for every learner. Where ``n_components`` is set, what is read out is the
         best metric of that rank near the mean; `observe` judges the mean itself.
@@ -120,7 +120,7 @@ class SADL(OnlineLearner):
         self,
         loss: str = "hinge",
         divergence: str = "auto",
-        regularizer: str | None = "nuclear",
+        regularizer: str | None = "auto",
         rho: float | str = "auto",
         eta0: float | str = "auto",
         first_interval: int = 1,
@@ -199,13 +199,14 @@ class SADL(OnlineLearner):
             ratio=2.0 if on_cover else 4.0,
             n_learners=2 if on_cover else N_ALWAYS_ON,
             identity=starts_at_identity(self, rule.divergence),
-            form=l1_form(self, n_features),
+            form=form_of(self, n_features),
         )
 
     def _replays(self, rule: rounds.Rule, n_features: int) -> int:
         if self.replays == "auto":
-            cheap = choose_form(rule.divergence, rule.rho, rule.capacity, n_features) is whole_form
-            return AUTO_REPLAYS if cheap and n_features <= REPLAYS_UP_TO else 0
+            form = form_of(self, n_features)
+            form = form or choose_form(rule.divergence, rule.rho, rule.capacity, n_features)
+            return AUTO_REPLAYS if form is whole_form and n_features <= REPLAYS_UP_TO else 0
         return whole("replays", self.replays, or_zero=True)
 
     def _draws(self, n_pairs: int) -> Floats:
