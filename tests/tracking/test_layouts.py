@@ -33,8 +33,13 @@ LABELS = st.sampled_from(
         " 1 ",
     ]
 )
-NOTES = st.text(max_size=5) | st.sampled_from(['"', '""', 'a"b', "a,b", '"a,b"', "\udcff"])
-ROWS = st.lists(st.tuples(NUMBERS, NUMBERS, LABELS, NOTES).map(",".join), max_size=12)
+# At all of these ``str.splitlines`` breaks a line, at the first two ``bytes.splitlines``.
+BREAKS = ["\r", "\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+NOTES = st.text(max_size=5) | st.sampled_from(
+    ['"', '""', 'a"b', "a,b", '"a,b"', "\udcff", '"a\rb"', "\r1,1,1,", "a\r", *BREAKS]
+)
+FULL = st.tuples(NUMBERS, NUMBERS, LABELS, NOTES).map(",".join)
+ROWS = st.lists(FULL | st.sampled_from(["", " ", *BREAKS]), max_size=12)
 
 
 def judged(format_, layout, lines):
@@ -65,7 +70,7 @@ def compare(format_, layout, data):
 @given(rows=ROWS)
 def test_csv(rows):
     text = "".join(f"{row}\n" for row in rows)
-    data = text.encode("utf-8", "surrogateescape").replace(b"\r", b"")
+    data = text.encode("utf-8", "surrogateescape")
     format_ = CsvFormat(HEADER, ",")
     compare(format_, pair_layout(HEADER, {}, Wanted())[0], data)
 
@@ -82,24 +87,46 @@ VALUES = st.floats(allow_nan=True) | st.integers() | st.text(max_size=3) | st.bo
         ),
         max_size=8,
     ),
+    space=st.sampled_from(["", " ", *BREAKS]),
+    between=st.lists(st.sampled_from(["\n", "", "\r", "\r\n", "\n\n", "\n\r\n"]), min_size=8),
     torn=st.booleans(),
 )  # fmt: skip
-def test_json(rows, torn):
+def test_json(rows, space, between, torn):
     import json
 
-    lines = [json.dumps(row) for row in rows]
+    separators = (f",{space}", f":{space}")
+    lines = [json.dumps(row, ensure_ascii=False, separators=separators) for row in rows]
     if torn and lines:
         lines[0] = lines[0][:-3]
     example = {"x_0": 1.0, "z_0": 1.0, "y": 1}
     layout = pair_layout(list(example), example, Wanted())[0]
-    compare(JsonFormat(example), layout, "".join(f"{line}\n" for line in lines).encode())
+    text = "".join(line + after for line, after in zip(lines, between, strict=False)) + "\n"
+    compare(JsonFormat(example), layout, text.encode())
 
 
 @settings(max_examples=100, deadline=None)
 @given(data=st.binary(max_size=200))
 def test_any_bytes_are_rows_or_bad_rows(data):
     layout = pair_layout(HEADER, {}, Wanted())[0]
-    compare(CsvFormat(HEADER, ","), layout, data.replace(b"\r", b"") + b"\n")
+    compare(CsvFormat(HEADER, ","), layout, data + b"\n")
+
+
+ROW = '{"x_0": 1.0, "z_0": 2.0, "y": 1}'
+TORN = ROW.replace(" ", "\n", 1)
+
+
+@pytest.mark.parametrize(
+    "text", [f"{ROW}{ROW}\n\n", f"{TORN}{ROW}\n", f"{ROW}\r{ROW}\n\r\n", f"{TORN}\n{ROW}{ROW}\n"]
+)
+def test_as_many_objects_as_lines_are_not_one_each(text):
+    example = {"x_0": 1.0, "z_0": 1.0, "y": 1}
+    layout = pair_layout(list(example), example, Wanted())[0]
+    compare(JsonFormat(example), layout, text.encode())
+
+
+def test_a_carriage_return_ends_no_row():
+    layout = pair_layout(HEADER, {}, Wanted())[0]
+    compare(CsvFormat(HEADER, ","), layout, b"1,2,1,a\r3,4,1,b\n\n")
 
 
 def test_fast_way_is_taken(monkeypatch):

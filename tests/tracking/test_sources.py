@@ -91,6 +91,8 @@ WIDE = {
         + ("\r\n".join([",".join(HEADER), *map(str.strip, wide_lines(ITEMS, ROWS, Y))])).encode()
     ),
     "w.jsonl": lambda p: p.write_text(jsonl(ITEMS, ROWS, Y)),
+    "bom.jsonl": lambda p: p.write_bytes(b"\xef\xbb\xbf" + jsonl(ITEMS, ROWS, Y).encode()),
+    "cr.jsonl": lambda p: p.write_bytes(jsonl(ITEMS, ROWS, Y).replace(" ", "\r").encode()),
     "flat.jsonl": write_flat_json,
     "w.parquet": lambda p: pq.write_table(wide_table(), p, row_group_size=70),
     "lists.parquet": lambda p: pq.write_table(list_table(), p, row_group_size=70),
@@ -371,6 +373,7 @@ def _parsed(lines):
     [
         ("{", "not JSON"),
         ("[1, 2]", "not a JSON object"),
+        ("null", "not a JSON object"),
         ('{"x": [1, 2, 3], "z": [1, 2], "y": 1}', "z has 2 numbers, expected 3"),
         ('{"x": [1, 2, null], "z": [1, 2, 3], "y": 1}', "x[2] is empty"),
         ('{"x": [1, 2, "a"], "z": [1, 2, 3], "y": 1}', "x[2] is not a number"),
@@ -386,6 +389,17 @@ def test_bad_row_of_json(line, why, tmp_path):
     with pytest.raises(BadRowError, match=r"w\.jsonl:5: ") as error:
         run(tmp_path / "w.jsonl", tmp_path / "state")
     assert why in str(error.value)
+
+
+def test_no_row_is_learned_twice_where_lines_hold_carriage_returns(tmp_path):
+    good = jsonl(ITEMS, ROWS[:6], Y[:6]).replace(" ", "\r")
+    text = good + "{\r\n" + good
+    (tmp_path / "w.jsonl").write_bytes(text.encode())
+    with pytest.raises(BadRowError, match=r"w\.jsonl:7: not JSON"):
+        run(tmp_path / "w.jsonl", tmp_path / "state")
+    (tmp_path / "w.jsonl").write_bytes(text.replace("{\r\n", "\n").encode())
+    assert run(tmp_path / "w.jsonl", tmp_path / "state").pairs == 6
+    assert Tracking.load(tmp_path / "state").learner.n_pairs_seen_ == 12
 
 
 def test_bad_first_row_of_json(tmp_path):

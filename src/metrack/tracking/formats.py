@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metrack.tracking.layouts import Layout, RowError, Rows
+from metrack.tracking.lines import end_of, is_blank, lines_of, n_filled
 
 DELIMITERS = ",\t;|"
+BOM = b"\xef\xbb\xbf"
 
 
 class BadRow(NamedTuple):
@@ -44,7 +46,7 @@ class CsvFormat:
     @classmethod
     def from_header(cls, line: bytes) -> "CsvFormat":
         """Columns and delimiter as the first line has them."""
-        text = _decode(line)
+        text = _decode(line.removeprefix(BOM))
         delimiter = max(DELIMITERS, key=text.count)
         names = [name.strip() for name in _fields(text, delimiter)]
         return cls(names, delimiter)
@@ -65,6 +67,8 @@ class CsvFormat:
             raise RowError("lists in CSV are text")
         if b'"' in data and not _quotes_close(data):
             raise RowError("a quoted field that goes on in the next line")
+        if data.count(b"\r") != data.count(b"\r\n"):
+            raise RowError("a carriage return, which would end a row")
         as_text = pa.dictionary(pa.int32(), pa.string())
         types = dict.fromkeys(layout.columns, as_text) | dict.fromkeys(layout.numbers, pa.float64())
         return arrow.read_csv(
@@ -109,6 +113,8 @@ class JsonFormat:
         import pyarrow as pa
         from pyarrow import json as arrow
 
+        if not _objects_are_lines(data):
+            raise RowError("lines that are not an object each")
         number = pa.list_(pa.float64()) if layout.lists else pa.float64()
         fields = [(name, number) for name in layout.numbers]
         fields += [(n, self._type(n)) for n in layout.columns if n not in layout.numbers]
@@ -149,8 +155,8 @@ def parse(format_: Format, layout: Layout, data: bytes) -> Parsed:
             rows = _one(format_, layout, piece)
             lines = [piece]
         if not rows.good.all():
-            lines = lines or piece.split(b"\n")
-            filled = [i for i, line in enumerate(lines) if line.strip()]
+            lines = lines or lines_of(piece)
+            filled = [i for i, line in enumerate(lines) if not is_blank(line)]
             for i in np.flatnonzero(~rows.good):
                 bad.append((first + filled[i], _why(format_, layout, lines[filled[i]])))
         found.append(rows)
@@ -166,17 +172,9 @@ def _pieces(
     if rows is not None or n_lines <= 1:
         yield first, data, rows
         return
-    middle = _nth_break(data, n_lines // 2)
+    middle = end_of(data, n_lines // 2)
     yield from _pieces(format_, layout, data[:middle], first)
     yield from _pieces(format_, layout, data[middle:], first + n_lines // 2)
-
-
-def _nth_break(data: bytes, n: int) -> int:
-    """Where the text after the n-th line break begins."""
-    at = 0
-    for _ in range(n):
-        at = data.index(b"\n", at) + 1
-    return at
 
 
 def _at_once(format_: Format, layout: Layout, data: bytes) -> Rows | None:
@@ -188,9 +186,7 @@ def _at_once(format_: Format, layout: Layout, data: bytes) -> Rows | None:
         if not data.isascii():
             data.decode()
         table = format_.table(data, layout)
-        if table.num_rows != data.count(b"\n") and table.num_rows != sum(
-            1 for line in data.split(b"\n") if line.strip()
-        ):
+        if table.num_rows != n_filled(data):
             return None
         return layout.batch(table)
     except (pa.ArrowException, ValueError, KeyError):
@@ -199,7 +195,7 @@ def _at_once(format_: Format, layout: Layout, data: bytes) -> Rows | None:
 
 def _one(format_: Format, layout: Layout, line: bytes) -> Rows:
     """A single line, or none where it is blank."""
-    if not line.strip():
+    if is_blank(line):
         return _joined([], layout)
     try:
         points, keys, y = layout.row(format_.values(line))
@@ -237,6 +233,20 @@ def _quotes_close(data: bytes) -> bool:
     return not (so_far[text == ord("\n")] % 2).any() and so_far[-1] % 2 == 0
 
 
+def _objects_are_lines(data: bytes) -> bool:
+    """Whether every line that is not blank begins and ends like an object.
+
+    Then no object goes on in the next line: within one, no brace opens right after one that closed.
+    And nothing begins with null, at which pyarrow 26 ends the process.
+    """
+    data = data.removeprefix(BOM)
+    between = data.count(b"}\n{") + data.count(b"}\r\n{")
+    if data.startswith(b"{") and data.endswith(b"}\n") and between == data.count(b"\n") - 1:
+        return True
+    lines = [line.strip() for line in lines_of(data)]
+    return all(line.startswith(b"{") and line.endswith(b"}") for line in lines if line)
+
+
 def _decode(line: bytes) -> str:
     try:
         return line.decode().rstrip("\r\n")
@@ -256,7 +266,7 @@ def _fields(text: str, delimiter: str) -> list[str]:
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(_decode(line), object_pairs_hook=_once)
+        found = json.loads(_decode(line.removeprefix(BOM)), object_pairs_hook=_once)
     except RowError:
         raise
     except (ValueError, RecursionError) as error:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metrack.tracking.columns import Wanted, pair_layout
-from metrack.tracking.formats import BadRow, CsvFormat, Format, JsonFormat, parse
+from metrack.tracking.formats import BOM, BadRow, CsvFormat, Format, JsonFormat, parse
 from metrack.tracking.layouts import Layout, RowError, Rows
+from metrack.tracking.lines import lines_of
 from metrack.tracking.sources import (
     PIPE,
     TAIL_ROWS,
@@ -24,7 +25,6 @@ from metrack.tracking.sources import (
     tail_hash,
 )
 
-BOM = b"\xef\xbb\xbf"
 ARROW_STREAM = b"\xff\xff\xff\xff"
 LISTS = {"x", "embedding"}
 
@@ -174,7 +174,7 @@ class Reader:
         try:
             if format_ == "jsonl":
                 return _json_format(lines), False
-            found = CsvFormat.from_header(lines[0].removeprefix(BOM))
+            found = CsvFormat.from_header(lines[0])
         except RowError as error:
             raise SourceError(f"{text.file}:1: {error}") from None
         names = self.given or (known if known and "y" not in found.columns else None)
@@ -203,13 +203,13 @@ class Reader:
             found = [(0, "the file ends within this line; end it with a line break")]
         if not found:
             return Batch(rows, [], block.place())
-        lines = block.data.split(b"\n")
+        lines = lines_of(block.data)
         bad = [
             BadRow(
                 file=block.start.file,
                 line=block.start.lines + 1 + i,
                 why=why,
-                text=lines[i].decode(errors="backslashreplace").rstrip("\r"),
+                text=lines[i].decode(errors="backslashreplace").rstrip("\r\n"),
             )
             for i, why in found
         ]
@@ -264,10 +264,10 @@ def _json_format(lines: Sequence[bytes]) -> JsonFormat:
     """From the first line that can be read; the others are judged when their turn comes."""
     for line in lines:
         try:
-            return JsonFormat.from_first(line.removeprefix(BOM))
+            return JsonFormat.from_first(line)
         except RowError:
             continue
-    return JsonFormat.from_first(lines[0].removeprefix(BOM))
+    return JsonFormat.from_first(lines[0])
 
 
 def _example(reading: Format, lines: Sequence[bytes]) -> Mapping[str, Any]:

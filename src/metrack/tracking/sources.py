@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from metrack.tracking.lines import end_of, is_blank, lines_of
+
 PIPE = "-"
 BLOCK = 1 << 20  # bytes of text at a time ...
 WIDE_ROWS, WIDEST_BLOCK = 64, 1 << 24  # ... or so many rows, up to so many bytes
@@ -79,7 +81,7 @@ class Block(NamedTuple):
         """The place after so many lines; None: all."""
         data = self.data
         if n_lines is not None:
-            data = b"".join(self.data.splitlines(keepends=True)[:n_lines])
+            data = data[: end_of(data, n_lines)]
         tail = data[-TAIL:] if len(data) >= TAIL else (self.start.tail + data)[-TAIL:]
         lines = self.start.lines + data.count(b"\n")
         return Place(self.start.file, self.start.offset + len(data), lines, tail)
@@ -152,7 +154,7 @@ class Text:
     def ahead(self, n_lines: int) -> list[bytes]:
         """The next lines that are not blank, at least so many if there are; they stay unread."""
         while True:
-            lines = [line for line in self._left.splitlines(keepends=True) if line.strip()]
+            lines = [line for line in lines_of(self._left) if not is_blank(line)]
             whole = [line for line in lines if line.endswith(b"\n")]
             if len(whole) >= n_lines or len(self._left) > LONGEST_LINE:
                 return whole
