@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -22,11 +23,13 @@ from metrack.tracking.columns import Wanted
 from metrack.tracking.formats import BadRow
 from metrack.tracking.history import History, memory_of
 from metrack.tracking.items import Items
+from metrack.tracking.layouts import Rows
 from metrack.tracking.reader import Batch, Reader
 from metrack.tracking.sources import SourceError
 
 AHEAD = 4  # batches that wait to be learned
-WAIT = 0.2  # seconds between looks at the clock and at signals
+WAIT = 0.2  # seconds to wait for rows between looks at the clock and at signals ...
+LOOK_PAIRS, LOOK_SECONDS = 256, 0.1  # ... and at most so much learning
 RECENT = 200  # pairs kept for a look at the embedding ...
 RECENT_BYTES = 1 << 22  # ... or so many bytes of them
 MOST_HELD = 10_000  # bad rows that wait to be written
@@ -69,24 +72,21 @@ class Tracking:
         self.recent: Floats | None = None  # the last pairs, (n, 2, n_features), and their labels
         self.recent_y: Floats = np.empty(0)
 
-    def learn(self, batch: Batch) -> int:
-        """Learn a batch; returns how many pairs."""
-        rows = batch.rows
+    def learn(self, rows: Rows, start: int, most: int) -> int:
+        """Learn some rows, from ``start`` on and at most so many; returns how many."""
+        if start == len(rows.y):
+            return 0
+        # The first pair alone tells how many features there are.
+        room = 1 if self.history is None else self.history.room
+        piece = slice(start, start + min(most, room))
         given = rows.keys if self.items is not None else rows.points
-        n_pairs, start = len(rows.y), 0
-        while start < n_pairs:
-            # The first pair alone tells how many features there are.
-            room = 1 if self.history is None else self.history.room
-            piece = slice(start, start + room)
-            losses = self.learner.observe(given[piece], rows.y[piece])
-            if self.history is None:
-                self.history = History(self.learner.n_features_in_)
-            self.history.add(losses, self.learner)
-            start += len(losses)
-        if n_pairs and self.items is None:
-            self._remember(rows.points, rows.y)
-        self.place = {**batch.place.as_dict(), "before": batch.before}
-        return n_pairs
+        losses = self.learner.observe(given[piece], rows.y[piece])
+        if self.history is None:
+            self.history = History(self.learner.n_features_in_)
+        self.history.add(losses, self.learner)
+        if self.items is None:
+            self._remember(rows.points[piece], rows.y[piece])
+        return len(losses)
 
     def _remember(self, pairs: Floats, y: Floats) -> None:
         most = max(1, min(RECENT, RECENT_BYTES // (16 * pairs.shape[2])))
@@ -167,16 +167,21 @@ def track(
     run: Run,
     show: Callable[[Progress], None] = lambda progress: None,
     log: Callable[[str], None] = lambda line: None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Progress:
     """Learn all rows of a source that are not learned yet, saving as it goes.
+
+    Every 256 pairs, or 0.1 seconds of learning, it looks whether to save or to end.
 
     Parameters
     ----------
     run : Run
     show : callable
-        Told how far it has come, after every batch.
+        Told how far it has come, as often.
     log : callable
         Told in a line when a change is noticed.
+    clock : callable
+        Seconds since some moment.
 
     Raises
     ------
@@ -186,7 +191,8 @@ def track(
     with StateFolder(run.out) as folder, Stop() as stop:
         tracking = _begin(run)
         bad_rows = BadRows(run.bad_rows, tracking)
-        return _loop(run, tracking, folder, bad_rows, stop, show, log)
+        saver = Saver(run.every, folder, tracking, bad_rows, clock)
+        return _loop(run, tracking, saver, Pace(clock), stop, show, log)
 
 
 def _begin(run: Run) -> Tracking:
@@ -215,8 +221,8 @@ def _begin(run: Run) -> Tracking:
 def _loop(
     run: Run,
     tracking: Tracking,
-    folder: StateFolder,
-    bad_rows: "BadRows",
+    saver: "Saver",
+    pace: "Pace",
     stop: "Stop",
     show: Callable[[Progress], None],
     log: Callable[[str], None],
@@ -224,33 +230,83 @@ def _loop(
     known = run.items.rows if run.items else None
     wanted = Wanted(run.layout, known, features=tracking.features)
     reader = Reader(run.source, wanted, run.format_, run.columns, stop=run.bad_rows == "stop")
-    watch, saver = Watch(tracking, log), Saver(run.every, folder, tracking, bad_rows)
+    watch = Watch(tracking, log)
     learned, bad = 0, 0
-    last: Batch | None = None
+    refused: BadRow | None = None
     try:
         for batch in ahead(reader.batches(tracking.place, tracking.columns), stop):
-            if batch is not None:
-                learned += tracking.learn(batch)
-                bad += len(batch.bad)
-                if run.bad_rows != "stop":  # else the row is read again, mended or not
-                    tracking.bad_rows += len(batch.bad)
-                tracking.features, tracking.columns = reader.features, reader.columns
-                saver.count(batch)
+            if batch is None:
+                saver.save_if_due()
+                continue
+            tracking.features, tracking.columns = reader.features, reader.columns
+            for piece in pieces(batch, tracking, pace):
+                learned += piece.n_pairs
+                bad += len(piece.bad)
+                if run.bad_rows != "stop":
+                    tracking.bad_rows += len(piece.bad)
+                elif piece.bad:  # not counted: it is read again, mended or not
+                    refused = piece.bad[0]
+                saver.count(piece)
                 watch.look()
                 show(_progress(tracking, learned, bad))
-                last = batch
-            saver.save_if_due()
+                saver.save_if_due()
+                if stop.asked.is_set():
+                    break
     except SourceError:
         saver.save()  # what came before is good
         raise
     saver.save()
-    if last is not None and last.bad and run.bad_rows == "stop":
-        row = last.bad[0]
+    if refused is not None:
         raise BadRowError(
-            f"{row.file}:{row.line}: {row.why}. All rows before it are learned; mend the row and "
-            "run again, or pass --bad-rows skip or a file for such rows"
+            f"{refused.file}:{refused.line}: {refused.why}. All rows before it are learned; mend "
+            "the row and run again, or pass --bad-rows skip or a file for such rows"
         )
     return _progress(tracking, learned, bad)
+
+
+class Piece(NamedTuple):
+    """What was learned between two looks at the clock."""
+
+    n_pairs: int
+    bad: list[BadRow]  # up to the end of it
+    batch: Batch
+    end: int  # pairs of the batch that are learned now
+
+
+def pieces(batch: Batch, tracking: Tracking, pace: "Pace") -> Iterator[Piece]:
+    """Learn a batch piece by piece; at least one, since it may hold bad rows alone."""
+    end, n_bad = 0, 0
+    while True:
+        n_pairs = pace.timed(partial(tracking.learn, batch.rows, end))
+        end += n_pairs
+        bad = batch.bad[n_bad : batch.n_bad(end)]
+        n_bad += len(bad)
+        yield Piece(n_pairs, bad, batch, end)
+        if end == len(batch.rows.y):
+            return
+
+
+class Pace:
+    """How many pairs to learn before the next look at the clock and at signals.
+
+    Parameters
+    ----------
+    clock : callable
+        Seconds since some moment.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock, self.pairs = clock, 1
+
+    def timed(self, learn: Callable[[int], int]) -> int:
+        """Learn as many pairs as are right now; returns how many there were."""
+        start = self.clock()
+        n_pairs = learn(self.pairs)
+        seconds = self.clock() - start
+        # At most twice as many: the first pairs, with few learners at work, are the quickest.
+        in_time = n_pairs * LOOK_SECONDS / seconds if seconds > 0.0 else LOOK_PAIRS
+        self.pairs = max(1, int(min(in_time, 2 * self.pairs, LOOK_PAIRS)))
+        return n_pairs
 
 
 def _progress(tracking: Tracking, learned: int, bad: int) -> Progress:
@@ -263,32 +319,40 @@ class Saver:
     """Saves when it is time, if there is anything new."""
 
     def __init__(
-        self, every: Every, folder: StateFolder, tracking: Tracking, bad_rows: "BadRows"
+        self,
+        every: Every,
+        folder: StateFolder,
+        tracking: Tracking,
+        bad_rows: "BadRows",
+        clock: Callable[[], float],
     ) -> None:
-        self.every, self.folder = every, folder
+        self.every, self.folder, self.clock = every, folder, clock
         self.tracking, self.bad_rows = tracking, bad_rows
-        self.new, self.pairs, self.since = False, 0, time.monotonic()
+        self.last: Piece | None = None  # where there is anything new
+        self.pairs, self.since = 0, clock()
 
-    def count(self, batch: Batch) -> None:
+    def count(self, piece: Piece) -> None:
         """Take note of what was learned."""
-        self.new = True
-        self.pairs += len(batch.rows.y)
-        self.bad_rows.hold(batch.bad)
+        self.last = piece
+        self.pairs += piece.n_pairs
+        self.bad_rows.hold(piece.bad)
 
     def save_if_due(self) -> None:
         """Save after enough pairs, bad rows or seconds."""
-        late = time.monotonic() - self.since >= self.every.seconds
+        late = self.clock() - self.since >= self.every.seconds
         if late or self.pairs >= self.every.pairs or self.bad_rows.is_full():
             self.save()
 
     def save(self) -> None:
         """Save now, if there is anything new."""
-        if not self.new:
+        if self.last is None:
             return
+        batch, end = self.last.batch, self.last.end
+        self.tracking.place = {**batch.place(end).as_dict(), "before": batch.before}
         self.bad_rows.write()
         if self.tracking.history is not None:  # else no pair was learned yet
             self.folder.write(self.tracking.pack())
-        self.new, self.pairs, self.since = False, 0, time.monotonic()
+        self.last, self.pairs, self.since = None, 0, self.clock()
 
 
 class Watch:
@@ -307,16 +371,17 @@ class Watch:
         """Compare with the last look."""
         if self.tracking.history is None:
             return
-        changed, memory = self._changed(), memory_of(self.tracking.learner)
-        seen = self.tracking.learner.n_pairs_seen_
+        changed = self._changed()
+        if changed == self.changed:
+            return
+        memory, seen = memory_of(self.tracking.learner), self.tracking.learner.n_pairs_seen_
         trusted = "" if np.isnan(memory) else f"; the metric rests on the last {memory:,.0f} pairs"
-        if changed != self.changed:
-            self.log(f"pair {changed:,}: a change was noticed{trusted} (at pair {seen:,})")
-            self.changed = changed
+        self.log(f"pair {changed:,}: a change was noticed{trusted} (at pair {seen:,})")
+        self.changed = changed
 
 
 class Stop:
-    """Signals that ask to end: the batch is finished and the state saved first."""
+    """Signals that ask to end: the piece is finished and the state saved first."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()

@@ -32,12 +32,27 @@ FindLayout = Callable[[Sequence[str], Mapping[str, Any], Wanted], tuple[Layout, 
 
 
 class Batch(NamedTuple):
-    """Rows, those that cannot be used, and the place after all of them."""
+    """Rows, those that cannot be used, and the place after any of them."""
 
     rows: Rows
     bad: list[BadRow]
-    place: Place
+    end: Place
+    place_after: Callable[[int], Place]  # so many rows, good or bad
     before: int = 0  # files of a folder that come before this one
+
+    def place(self, n_pairs: int) -> Place:
+        """The place after so many pairs."""
+        return self.end if n_pairs == len(self.rows.y) else self.place_after(self._rows(n_pairs))
+
+    def n_bad(self, n_pairs: int) -> int:
+        """How many bad rows come before the place after so many pairs."""
+        if n_pairs == len(self.rows.y):
+            return len(self.bad)
+        return self._rows(n_pairs) - n_pairs
+
+    def _rows(self, n_pairs: int) -> int:
+        """Rows up to the last of so many pairs."""
+        return int(np.flatnonzero(self.rows.good)[n_pairs - 1]) + 1
 
 
 class Reader:
@@ -202,7 +217,7 @@ class Reader:
             rows = rows._replace(good=np.zeros(1, bool))
             found = [(0, "the file ends within this line; end it with a line break")]
         if not found:
-            return Batch(rows, [], block.place())
+            return Batch(rows, [], block.place(), block.place_after)
         lines = lines_of(block.data)
         bad = [
             BadRow(
@@ -214,10 +229,11 @@ class Reader:
             for i, why in found
         ]
         if self.stop:
-            return Batch(_before_bad(rows), bad[:1], block.place(found[0][0]))
+            end = block.place(found[0][0])
+            return Batch(_before_bad(rows), bad[:1], end, block.place_after)
         if block.cut:
             rows = _before_bad(rows)
-        return Batch(rows, bad, block.place())
+        return Batch(rows, bad, block.place(), block.place_after)
 
     def _table(self, table: Table, place: Mapping[str, Any] | None) -> Iterator[Batch]:
         names = table.schema.names
@@ -256,8 +272,12 @@ class Reader:
         for i in wrong:
             values = batch.slice(i, 1).to_pylist()[0]
             bad.append(BadRow(file, first + i + 1, _why(layout, values), str(values)))
-        learned = b"".join(_tail(tail, batch.slice(0, end)))
-        return Batch(rows, bad, Place(file, first + end, first + end, learned))
+
+        def place_after(n_rows: int) -> Place:
+            learned = b"".join(_tail(tail, batch.slice(0, n_rows)))
+            return Place(file, first + n_rows, first + n_rows, learned)
+
+        return Batch(rows, bad, place_after(end), place_after)
 
 
 def _json_format(lines: Sequence[bytes]) -> JsonFormat:

@@ -86,6 +86,11 @@ class Block(NamedTuple):
         lines = self.start.lines + data.count(b"\n")
         return Place(self.start.file, self.start.offset + len(data), lines, tail)
 
+    def place_after(self, n_rows: int) -> Place:
+        """The place just after so many rows, which are the lines that are not blank."""
+        filled = (i for i, line in enumerate(lines_of(self.data)) if not is_blank(line))
+        return self.place(next(itertools.islice(filled, n_rows - 1, None)) + 1)
+
 
 def is_pipe(source: str) -> bool:
     """Whether a source is read once, as it comes: standard input, a FIFO, a device."""
