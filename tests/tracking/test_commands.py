@@ -1,13 +1,20 @@
 """The commands as users type them."""
 
+import csv
+import io
 import json
 import re
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
@@ -32,13 +39,18 @@ def folder(tmp_path, monkeypatch):
 
 
 def metrack_(*args, code=0):
-    """Run a command in this process; returns its output."""
-    found = CliRunner().invoke(cli.app, args)
-    if code == 0:
-        assert found.exit_code == 0, (found.output, found.exception)
-    else:
-        assert isinstance(found.exception, ValueError) or found.exit_code == code
-    return found
+    """Run a command in this process; returns what it wrote: output, error."""
+    output, error = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["metrack", *map(str, args)]),
+        redirect_stdout(output),
+        redirect_stderr(error),
+        pytest.raises(SystemExit) as stop,
+    ):
+        cli.main()
+    assert (stop.value.code or 0) == code, error.getvalue()
+    assert "Traceback" not in error.getvalue()
+    return SimpleNamespace(output=output.getvalue(), error=error.getvalue())
 
 
 def test_track_transform_distance_inspect(folder):
@@ -65,7 +77,8 @@ def test_track_transform_distance_inspect(folder):
     assert first[:2] == [f"i{ROWS[0, 0]}", f"i{ROWS[0, 1]}"]
     assert float(first[2]) == pytest.approx(expected[0])
     seen = metrack_("inspect", "state", "--html", "page.html").output
-    assert "300" in seen
+    assert re.search(r"pairs learned\W+300\b", seen)
+    assert re.search(r"source\W+pairs\.csv, 301 lines read", seen)
     assert "Features that gained or lost" in seen
     page = (folder / "page.html").read_text(encoding="utf-8")
     for part in (
@@ -96,10 +109,10 @@ def test_settings_by_option_and_by_file(folder):
     assert (tracker.learning_rate, tracker.rho) == (0.5, 0.25)
     metrack_("track", "pairs.csv", "--out", "a")  # goes on with its own settings
     wrong = metrack_("track", "pairs.csv", "--out", "a", "--rho", "0.5", code=2)
-    assert "rho=0.25" in str(wrong.exception)
+    assert "rho=0.25" in wrong.error
     (folder / "c.toml").write_text("rhoo = 1\n")
     wrong = metrack_("track", "pairs.csv", "--out", "b", "--config", "c.toml", code=2)
-    assert "rhoo" in str(wrong.exception)
+    assert "rhoo" in wrong.error
 
 
 def test_every_setting_of_every_tracker_has_an_option():
@@ -129,33 +142,30 @@ def test_values_of_settings(text, value):
         (["--layout", "ids"], "--items FILE"),
         (["--format", "xml"], "choose one of auto, csv"),
         (["--columns", "a,b"], "7 columns, but 2 names"),
+        (["--columns", "id_a=a"], "'id_a=a' is not ROLE=COLUMN, as in a=id_a"),
+        (["--columns", "a=p,b"], "'b' is not ROLE=COLUMN"),
+        (["--columns", "a=p,b=p"], "p is there twice"),
+        (["--columns", "y=label"], "no column label for y; found x_0"),
     ],
 )
 def test_wrong_use_says_what_to_do(folder, args, why):
     wrong = metrack_("track", "pairs.csv", "--out", "state", *args, code=2)
-    assert why in str(wrong.exception)
+    assert why in wrong.error
 
 
 def command(*args):
     return [sys.executable, "-m", "metrack.cli", *map(str, args)]
 
 
-def test_exit_codes(folder, monkeypatch, capsys):
-    def code(*args):
-        monkeypatch.setattr(sys, "argv", ["metrack", *args])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        said = capsys.readouterr().err
-        assert "Traceback" not in said
-        return stop.value.code
-
+def test_exit_codes(folder):
     (folder / "bad.csv").write_text("x_0,z_0,y\n1,2,3\n")
-    assert code("track", "pairs.csv", "--out", "state") == 0
-    assert code("track", "nowhere.csv", "--out", "state") == 1
-    assert code("track", "pairs.csv", "--out", "pairs.csv") == 2
-    assert code("track", "pairs.csv") == 2
-    assert code("track", "bad.csv", "--out", "other") == 2
-    assert code("inspect", "nowhere") == 2
+    metrack_("track", "pairs.csv", "--out", "state")
+    metrack_("track", "nowhere.csv", "--out", "state", code=1)
+    metrack_("track", "pairs.csv", "--out", "pairs.csv", code=2)
+    metrack_("track", "pairs.csv", code=2)
+    metrack_("track", "bad.csv", "--out", "other", code=2)
+    (folder / "empty").mkdir()
+    metrack_("inspect", "empty", code=2)
 
 
 def test_slow_pipe_is_learned_as_it_comes_and_saved_by_time(folder):
@@ -167,31 +177,38 @@ def test_slow_pipe_is_learned_as_it_comes_and_saved_by_time(folder):
         stdout=subprocess.PIPE,
         text=True,
     )
-    for stop in (3, 8):
-        process.stdin.writelines(lines[stop - 3 if stop == 3 else 3 : stop])
-        process.stdin.flush()
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            try:
-                if metrack.load("state").n_pairs_seen_ == stop - 1:
-                    break
-            except ValueError:
-                pass
-            time.sleep(0.05)
-        else:
-            pytest.fail("not learned in time")
+    for start, stop in ((0, 3), (3, 8)):
+        write(process, lines[start:stop])
+        wait_for(stop - 1)
     second = subprocess.run(
         command("track", "pairs.csv", "--out", "state"), capture_output=True, text=True
     )
     assert second.returncode == 2
     assert f"in use by process {process.pid}" in second.stderr
-    process.stdin.write(lines[8])
-    process.stdin.flush()
-    time.sleep(0.3)
+    write(process, lines[8:9])
+    wait_for(8)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     assert metrack.load("state").n_pairs_seen_ == 8
-    assert "8 pairs learned" in process.stdout.read()
+    assert "state: 8 pairs learned, 8 of them now" in process.stdout.read()
+
+
+def write(process, lines):
+    process.stdin.writelines(lines)
+    process.stdin.flush()
+
+
+def wait_for(n_pairs, patience=300):
+    """Until so many pairs are saved; the patience is for a machine that has stopped."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        try:
+            if metrack.load("state").n_pairs_seen_ == n_pairs:
+                return
+        except (ValueError, FileNotFoundError):
+            pass  # nothing saved yet
+        time.sleep(0.05)
+    pytest.fail(f"{n_pairs} pairs were not learned and saved")
 
 
 @pytest.mark.parametrize("name", ["track", "transform", "distance", "inspect"])
@@ -219,5 +236,110 @@ def test_bad_rows_file_is_json_lines(folder):
     with (folder / "pairs.csv").open("a") as file:
         file.write("1,2\n")
     said = metrack_("track", "pairs.csv", "--out", "state", "--bad-rows", "bad.jsonl").output
-    assert "1 bad rows left out" in said
+    assert "300 pairs learned, 300 of them now" in said
+    assert "1 bad row left out" in said
     assert json.loads((folder / "bad.jsonl").read_text())["line"] == 302
+
+
+def test_one_of_anything_is_in_the_singular(folder):
+    write_csv(folder / "one.csv", wide_lines(ITEMS, ROWS[:1], Y[:1]))
+    assert (
+        "one: 1 pair learned, 1 of them now" in metrack_("track", "one.csv", "--out", "one").output
+    )
+    said = metrack_("distance", "one", "one.csv", "--out", "d.csv").output
+    assert said == "d.csv: 1 pair scored\n"
+    (folder / "item.csv").write_text("id,0,1,2\ni,1,2,3\n")
+    said = metrack_("transform", "one", "item.csv", "--out", "e.csv").output
+    assert said == "e.csv: 1 item embedded\n"
+
+
+def test_columns_with_other_names(folder):
+    """What people have: id_a, id_b, label; here beside a column that is called y."""
+    text = (folder / "ids.csv").read_text().splitlines()[1:]
+    rows = [line.split(",") for line in text]
+    named = [{"y": "no", "id_a": a, "label": int(y), "id_b": b} for a, b, y in rows]
+    (folder / "named.jsonl").write_text("".join(json.dumps(row) + "\n" for row in named))
+    (folder / "named.csv").write_text(
+        "y;id_a;label;id_b\n" + "".join(";".join(map(str, row.values())) + "\n" for row in named)
+    )
+    pa.parquet.write_table(pa.Table.from_pylist(named), folder / "named.parquet")
+    metrack_("track", "ids.csv", "--items", "items.csv", "--out", "plain")
+    expected = metrack.load("plain").components_
+    names = ["--columns", "a=id_a, b=id_b, y=label", "--items", "items.csv"]
+    for ending in ("jsonl", "csv", "parquet"):
+        metrack_("track", f"named.{ending}", "--out", ending, *names)
+        np.testing.assert_array_equal(metrack.load(ending).components_, expected)
+    metrack_("distance", "csv", "named.csv", "--out", "d.csv", *names)
+    metrack_("distance", "plain", "ids.csv", "--items", "items.csv", "--out", "same.csv")
+    assert (folder / "d.csv").read_text() == (folder / "same.csv").read_text()
+    (folder / "bare.csv").write_text("id_a,id_b\ni0,i1\n")  # no label, and none needed
+    metrack_("distance", "csv", "bare.csv", *names)
+    (folder / "wrong.csv").write_text("id_a,id_b,label\ni0,i99,1\n")
+    said = metrack_("track", "wrong.csv", "--out", "wrong", *names, code=2).error
+    assert "wrong.csv:2: id_b = 'i99' is not among the items" in said
+    said = metrack_("track", "named.csv", "--out", "x", "--items", "items.csv", code=2).error
+    assert "as in a=id_a,b=id_b,y=label" in said
+    said = metrack_("track", "ids.csv", "--out", "x", *names, code=2).error
+    assert "there is no column id_a for a; found a, b, y" in said
+
+
+def test_columns_of_points_with_other_names(folder):
+    write_csv(
+        folder / "named.csv",
+        wide_lines(ITEMS, ROWS, Y),
+        ["l0", "x_1", "x_2", "r0", "z_1", "z_2", "same"],
+    )
+    names = ["--columns", "x_0=l0,z_0=r0,y=same"]
+    metrack_("track", "named.csv", "--out", "named", *names)
+    metrack_("track", "pairs.csv", "--out", "plain")
+    expected = metrack.load("plain").components_
+    np.testing.assert_array_equal(metrack.load("named").components_, expected)
+    lists = [
+        {"left": ITEMS[a].tolist(), "right": ITEMS[b].tolist(), "y": int(y)}
+        for (a, b), y in zip(ROWS, Y, strict=True)
+    ]
+    (folder / "lists.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lists))
+    metrack_("track", "lists.jsonl", "--out", "lists", "--columns", "x=left,z=right")
+    np.testing.assert_array_equal(metrack.load("lists").components_, expected)
+
+
+@pytest.mark.parametrize("source", ["nowhere.csv", "bad.csv", "short.csv"])
+@pytest.mark.parametrize("out", [[], ["--out", "d.csv"]])
+def test_distance_that_fails_writes_nothing(source, out, folder):
+    metrack_("track", "pairs.csv", "--out", "state")
+    (folder / "bad.csv").write_text((folder / "pairs.csv").read_text() + "1,2\n")
+    (folder / "short.csv").write_text("x_0,z_0\n1,2\n")
+    code = 1 if source == "nowhere.csv" else 2
+    assert metrack_("distance", "state", source, *out, code=code).output == ""
+    assert not (folder / "d.csv").exists()
+
+
+def test_distance_of_no_pairs_is_a_header(folder):
+    metrack_("track", "pairs.csv", "--out", "state")
+    write_csv(folder / "none.csv", [])
+    assert metrack_("distance", "state", "none.csv").output == "row,distance,alike\n"
+
+
+def test_transform_advises_no_option_that_it_lacks(folder):
+    metrack_("track", "pairs.csv", "--out", "state")
+    (folder / "items.docx").write_text("id,0,1,2\n")
+    said = metrack_("transform", "state", "items.docx", code=2).error
+    assert "cannot tell the format from the name; let it end in .csv" in said
+    assert "--" not in said
+
+
+def test_csv_holds_no_formulas(folder):
+    """Text from data that a spreadsheet would run is marked as text; numbers stay numbers."""
+    metrack_("track", "pairs.csv", "--out", "state")
+    ids = ["=1+1", "+x", "-x", "@x", "\tx", "\r=x", "a\r=x", "-5", "+1e3", "a=b", "'=x", ""]
+    np.savez("items.npz", X=ITEMS[: len(ids)], ids=np.array(ids))
+    metrack_("transform", "state", "items.npz", "--out", "e.csv")
+    with open("e.csv", newline="", encoding="utf-8") as file:
+        found = [row[0] for row in csv.reader(file)][1:]
+    assert found == [f"'{name}" for name in ids[:6]] + ids[6:]
+    text = (folder / "e.csv").read_bytes()
+    assert b'"a\r=x"' in text  # quoted: no row begins there
+    assert b"\r\n" not in text
+    (folder / "p.csv").write_text("a,b\n=1+1,-5\n")
+    lines = metrack_("distance", "state", "p.csv", "--items", "items.npz").output.splitlines()
+    assert lines[1].startswith("'=1+1,-5,")

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from metrack.storage import read
 from metrack.tracking import sources
+from metrack.tracking.columns import Columns
 from metrack.tracking.items import read_items
 from metrack.tracking.loop import BadRowError, Tracking
 from metrack.tracking.sources import SourceError
@@ -288,7 +289,7 @@ def test_pipe_of_new_rows_only_needs_no_header(tmp_path, expected):
 
 def test_csv_without_header(tmp_path, expected):
     (tmp_path / "w.csv").write_text("".join(wide_lines(ITEMS, ROWS, Y)))
-    run(tmp_path / "w.csv", tmp_path / "state", columns=HEADER)
+    run(tmp_path / "w.csv", tmp_path / "state", columns=Columns(HEADER))
     check(tmp_path / "state", expected)
 
 

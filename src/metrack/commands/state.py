@@ -119,6 +119,14 @@ ItemsOption = Annotated[
     ),
 ]
 LayoutOption = Annotated[str, typer.Option(help="wide (x_*, z_*, y), ids (a, b, y), or auto.")]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Which columns are which, where they have other names: a=id_a,b=id_b,y=label. Or all "
+        "names in order, for CSV without a header: x_1,x_2,z_1,z_2,y.",
+    ),
+]
 FormatOption = Annotated[str, typer.Option(help="csv, jsonl, parquet, arrow, or auto.")]
 
 
@@ -132,9 +140,7 @@ def track(
     items: ItemsOption = None,
     layout: LayoutOption = "auto",
     format: FormatOption = "auto",
-    columns: Annotated[
-        str | None, typer.Option(help="Column names, for CSV without a header: x_1,x_2,...")
-    ] = None,
+    columns: ColumnsOption = None,
     bad_rows: Annotated[
         str,
         typer.Option(
@@ -166,8 +172,9 @@ def track(
 
     Run the same command again to go on where it stopped: also after a crash, and also where the
     file has grown. Rows are pairs, with columns x_1, x_2, ..., z_1, z_2, ..., y; or a, b, y and
-    --items. y is +1/-1, 1/0, true/false or same/different.
+    --items; or others that --columns names. y is +1/-1, 1/0, true/false or same/different.
     """
+    from metrack.tracking.columns import Columns, parse_columns
     from metrack.tracking.items import read_items
     from metrack.tracking.loop import Every, Run
     from metrack.tracking.loop import track as run
@@ -184,7 +191,7 @@ def track(
         items=None if items is None else read_items(items),
         layout=_one_of("layout", layout, ("auto", "wide", "ids")),
         format_=_one_of("format", format, ("auto", "csv", "jsonl", "parquet", "arrow")),
-        columns=None if columns is None else [name.strip() for name in columns.split(",")],
+        columns=Columns() if columns is None else parse_columns(columns),
         bad_rows=bad_rows,
         new_source=new_source,
         every=Every(save_pairs, save_seconds),
@@ -192,14 +199,18 @@ def track(
     start = time.monotonic()
     done = _with_bar(lambda show, log: run(given, show, log))
     speed = done.pairs / max(time.monotonic() - start, 1e-9)
-    bad = f", {done.bad:,} bad rows left out" if done.bad else ""
+    bad = f", {_counted(done.bad, 'bad row')} left out" if done.bad else ""
     if done.seen == 0:
         typer.echo(f"{source}: no pairs{bad}; nothing saved")
         return
     typer.echo(
-        f"{out}: {done.seen:,} pairs learned, {done.pairs:,} of them now ({speed:,.0f}/s){bad}; "
-        f"loss of late {done.loss:.4g}"
+        f"{out}: {_counted(done.seen, 'pair')} learned, {done.pairs:,} of them now "
+        f"({speed:,.0f}/s){bad}; loss of late {done.loss:.4g}"
     )
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
@@ -237,8 +248,10 @@ def _with_bar(
 
         def show(progress: "Progress") -> None:
             speed = progress.pairs / max(time.monotonic() - start, 1e-9)
-            bad = f", {progress.bad:,} bad rows" if progress.bad else ""
-            words = f"{progress.seen:,} pairs, {speed:,.0f}/s, loss {progress.loss:.4g}{bad}"
+            bad = f", {_counted(progress.bad, 'bad row')}" if progress.bad else ""
+            words = (
+                f"{_counted(progress.seen, 'pair')}, {speed:,.0f}/s, loss {progress.loss:.4g}{bad}"
+            )
             bar.update(task, description=words)
 
         def log(line: str) -> None:
@@ -260,7 +273,7 @@ def transform(
 
     n_items = run(state, items, out)
     if out is not None:
-        typer.echo(f"{out}: {n_items:,} items embedded")
+        typer.echo(f"{out}: {_counted(n_items, 'item')} embedded")
 
 
 def distance(
@@ -270,11 +283,13 @@ def distance(
     out: Annotated[Path | None, typer.Option(help="CSV file; without, CSV to the output.")] = None,
     layout: LayoutOption = "auto",
     format: FormatOption = "auto",
+    columns: ColumnsOption = None,
 ) -> None:
     """Score pairs: their learned distance, and whether they are alike (+1) or not (-1).
 
     Pairs have the columns of ``metrack track``; a label y is not needed.
     """
+    from metrack.tracking.columns import parse_columns
     from metrack.tracking.items import read_items
     from metrack.tracking.outputs import distance as run
 
@@ -286,9 +301,10 @@ def distance(
         out,
         _one_of("layout", layout, ("auto", "wide", "ids")),
         _one_of("format", format, ("auto", "csv", "jsonl", "parquet", "arrow")),
+        None if columns is None else parse_columns(columns),
     )
     if out is not None:
-        typer.echo(f"{out}: {n_pairs:,} pairs scored")
+        typer.echo(f"{out}: {_counted(n_pairs, 'pair')} scored")
 
 
 def inspect(

@@ -1,12 +1,51 @@
 """Which layout the columns of a file have."""
 
+import csv
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from metrack.tracking.layouts import Layout, list_of
 
-EXPECTED = "expected x_..., z_... and y (wide), or a, b and y (with --items)"
+EXPECTED = (
+    "expected x_..., z_... and y (wide), or a, b and y (with --items); say which columns these are "
+    "with --columns, as in a=id_a,b=id_b,y=label"
+)
 LAYOUTS = ("auto", "wide", "ids")
+ROLES = ("a", "b", "y", "x", "z")
+
+
+class Columns(NamedTuple):
+    """What a user says about the columns of a file of pairs."""
+
+    header: Sequence[str] | None = None  # all names in order, for CSV that has none
+    names: Mapping[str, str] = {}  # of those that are named otherwise, by role
+
+
+def parse_columns(text: str) -> Columns:
+    """The option ``--columns``: ROLE=COLUMN for some, or names for all, in order.
+
+    Examples
+    --------
+    >>> parse_columns("a=id_a, b=id_b, y=label").names
+    {'a': 'id_a', 'b': 'id_b', 'y': 'label'}
+    >>> parse_columns("x_1,z_1,y").header
+    ['x_1', 'z_1', 'y']
+    """
+    entries = [entry.strip() for entry in next(csv.reader([text], skipinitialspace=True), [])]
+    if not any("=" in entry for entry in entries):
+        return Columns(header=entries)
+    names: dict[str, str] = {}
+    for entry in entries:
+        role, _, column = (part.strip() for part in entry.partition("="))
+        if not (column and (role in ROLES or role[:2] in ("x_", "z_"))):
+            raise ValueError(
+                f"--columns: {entry!r} is not ROLE=COLUMN, as in a=id_a,b=id_b,y=label; roles are "
+                f"{', '.join(ROLES)}, x_... and z_..."
+            )
+        if role in names or column in names.values():
+            raise ValueError(f"--columns: {role if role in names else column} is there twice")
+        names[role] = column
+    return Columns(names=names)
 
 
 class Wanted(NamedTuple):
@@ -16,6 +55,11 @@ class Wanted(NamedTuple):
     known: Mapping[str, int] | None = None  # ids of the items, where there are any
     labelled: bool = True
     features: Sequence[str] | None = None  # what was learned before, in this order
+    columns: Columns = Columns()
+
+    def column(self, role: str) -> str:
+        """The file's own name for a column."""
+        return self.columns.names.get(role, role)
 
 
 def pair_layout(
@@ -31,6 +75,27 @@ def pair_layout(
     wanted : Wanted
     """
     _check_unique(columns)
+    names = {
+        role: column
+        for role, column in wanted.columns.names.items()
+        if column in columns or wanted.labelled or role != "y"
+    }
+    for role, column in names.items():
+        if column not in columns:
+            raise ValueError(f"there is no column {column} for {role}; {_found(columns)}")
+    roles = {column: role for role, column in names.items()}
+    # A column that has the name of a role which another one plays is left alone.
+    taken = [c for c in names if c not in roles]
+    cast = [roles.get(column, column) for column in columns if column not in taken]
+    shown = {**example, **{role: example.get(column) for role, column in names.items()}}
+    layout, features = _pair_layout(cast, shown, wanted)
+    return _renamed(layout, names), features
+
+
+def _pair_layout(
+    columns: Sequence[str], example: Mapping[str, Any], wanted: Wanted
+) -> tuple[Layout, list[str]]:
+    """The same, where columns are named by their roles."""
     label = None
     if wanted.labelled:
         if "y" not in columns:
@@ -44,6 +109,19 @@ def pair_layout(
     if wanted.known is not None:
         raise ValueError("items are for pairs of ids; leave out --items or choose --layout ids")
     return _wide(columns, example, wanted, label)
+
+
+def _renamed(layout: Layout, names: Mapping[str, str]) -> Layout:
+    """The layout with the file's own names, which are those that messages should have."""
+
+    def of(roles: Sequence[str]) -> tuple[str, ...]:
+        return tuple(names.get(role, role) for role in roles)
+
+    return layout._replace(
+        vectors=tuple(of(roles) for roles in layout.vectors),
+        keys=of(layout.keys),
+        label=layout.label and names.get(layout.label, layout.label),
+    )
 
 
 def item_layout(

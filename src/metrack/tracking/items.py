@@ -12,7 +12,9 @@ from metrack.estimators.inputs import Points, check_points
 from metrack.tracking.columns import Wanted, item_layout, numbered
 from metrack.tracking.layouts import Layout
 from metrack.tracking.reader import Reader
-from metrack.tracking.sources import SourceError
+from metrack.tracking.sources import SourceError, format_of
+
+ENDINGS = "let it end in .csv, .tsv, .jsonl, .parquet, .arrow, .npy or .npz"
 
 
 class Items(NamedTuple):
@@ -56,7 +58,9 @@ def read_items(path: Path, features: Sequence[str] | None = None) -> Items:
 
 
 def _from_rows(path: Path, features: Sequence[str] | None) -> Items:
-    reader = Reader(str(path), Wanted(features=features), find_layout=_layout)
+    # By the name alone: there is no option for the format of items.
+    format_ = format_of(path, "auto", ENDINGS) if path.is_file() else "auto"
+    reader = Reader(str(path), Wanted(features=features), format_, find_layout=_layout)
     batches = list(reader.batches())
     for batch in batches:
         for row in batch.bad:

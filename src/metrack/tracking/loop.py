@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.persistence import pack, unpack
 from metrack.storage import CorruptStateError, State, StateFolder, has_state, read
-from metrack.tracking.columns import Wanted
+from metrack.tracking.columns import Columns, Wanted
 from metrack.tracking.formats import BadRow
 from metrack.tracking.history import History, memory_of
 from metrack.tracking.items import Items
@@ -157,7 +157,7 @@ class Run(NamedTuple):
     items: Items | None = None
     layout: str = "auto"
     format_: str = "auto"
-    columns: Sequence[str] | None = None
+    columns: Columns = Columns()
     bad_rows: str = "stop"  # "stop", "skip", or a file
     new_source: bool = False
     every: Every = Every()
@@ -228,8 +228,8 @@ def _loop(
     log: Callable[[str], None],
 ) -> Progress:
     known = run.items.rows if run.items else None
-    wanted = Wanted(run.layout, known, features=tracking.features)
-    reader = Reader(run.source, wanted, run.format_, run.columns, stop=run.bad_rows == "stop")
+    wanted = Wanted(run.layout, known, features=tracking.features, columns=run.columns)
+    reader = Reader(run.source, wanted, run.format_, stop=run.bad_rows == "stop")
     watch = Watch(tracking, log)
     learned, bad = 0, 0
     refused: BadRow | None = None

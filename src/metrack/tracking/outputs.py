@@ -3,19 +3,23 @@
 import csv
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from metrack.tracking.columns import Wanted
+from metrack.tracking.columns import Columns, Wanted
 from metrack.tracking.items import Items, read_items
 from metrack.tracking.loop import Tracking
 from metrack.tracking.reader import Reader
 from metrack.tracking.sources import SourceError, arrow
 
 ENDINGS = (".csv", ".npy", ".npz", ".parquet")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a cell that a spreadsheet would run begins with
+
+Row = Sequence[Any]
 
 
 def transform(state: Path, items: Path, out: Path | None) -> int:
@@ -30,9 +34,8 @@ def transform(state: Path, items: Path, out: Path | None) -> int:
         raise ValueError(f"{items}: {error}") from None
     names = [f"e_{i + 1}" for i in range(embedded.shape[1])]
     if out is None or out.suffix == ".csv":
-        rows = ([key, *row] for key, row in zip(found.ids, embedded.tolist(), strict=True))
-        with _csv(out, ["id", *names]) as writer:
-            writer.writerows(rows)
+        rows = zip(found.ids, embedded.tolist(), strict=True)
+        _write_csv(out, ["id", *names], ([[key, *row]] for key, row in rows))
     elif out.suffix == ".npy":
         np.save(out, embedded)
     elif out.suffix == ".npz":
@@ -53,43 +56,75 @@ def distance(
     out: Path | None,
     layout: str = "auto",
     format_: str = "auto",
+    columns: Columns | None = None,
 ) -> int:
     """Score the pairs of a source as CSV, in bounded memory; returns how many."""
     tracking = Tracking.load(state, items)
     known = items.rows if items else None
-    reader = Reader(
-        source, Wanted(layout, known, labelled=False, features=tracking.features), format_
-    )
-    n_pairs = 0
+    named = columns or Columns()
+    wanted = Wanted(layout, known, labelled=False, features=tracking.features, columns=named)
     names = ["a", "b"] if items else ["row"]
-    with _csv(out, [*names, "distance", "alike"]) as writer:
-        for batch in reader.batches():
-            rows = batch.rows
-            if len(rows.y):
-                pairs = rows.keys if items else rows.points
-                distances = tracking.learner.pair_distance(pairs)
-                alike = np.where(distances <= tracking.learner.threshold_, 1, -1)
-                if items:
-                    left: Sequence[Any] = [[items.ids[i] for i in row] for row in rows.keys]
-                else:
-                    left = [[n_pairs + i + 1] for i in range(len(distances))]
-                scored = zip(left, distances.tolist(), alike.tolist(), strict=True)
-                writer.writerows([*first, d, y] for first, d, y in scored)
-                n_pairs += len(distances)
-            for bad in batch.bad:
-                raise SourceError(f"{bad.file}:{bad.line}: {bad.why}")
-    return n_pairs
+    scored = _scored(Reader(source, wanted, format_), tracking)
+    return _write_csv(out, [*names, "distance", "alike"], scored)
 
 
-@contextmanager
-def _csv(out: Path | None, header: Sequence[str]) -> Iterator[Any]:
+def _scored(reader: Reader, tracking: Tracking) -> Iterator[list[Row]]:
+    """A row for each pair, batch by batch."""
+    n_pairs, items = 0, tracking.items
+    for batch in reader.batches():
+        for bad in batch.bad:
+            raise SourceError(f"{bad.file}:{bad.line}: {bad.why}")
+        rows = batch.rows
+        if not len(rows.y):
+            continue
+        distances = tracking.learner.pair_distance(rows.keys if items else rows.points)
+        alike = np.where(distances <= tracking.learner.threshold_, 1, -1)
+        if items:
+            left: Sequence[Row] = [[items.ids[i] for i in row] for row in rows.keys]
+        else:
+            left = [[n_pairs + i + 1] for i in range(len(distances))]
+        scored = zip(left, distances.tolist(), alike.tolist(), strict=True)
+        yield [[*first, d, y] for first, d, y in scored]
+        n_pairs += len(distances)
+
+
+def _write_csv(out: Path | None, header: Row, batches: Iterator[list[Row]]) -> int:
+    """Write CSV; returns how many rows. What fails before the first row leaves nothing behind."""
+    first = next(batches, [])
+    n_rows = 0
+    with _open(out) as file:
+        # With this line break, which _Lines takes back, the module quotes "\r" as well as "\n".
+        writer = csv.writer(_Lines(file), lineterminator="\r\n")
+        writer.writerow(header)
+        for rows in chain([first], batches):
+            writer.writerows([_shown(cell) for cell in row] for row in rows)
+            n_rows += len(rows)
+        file.flush()
+    return n_rows
+
+
+def _open(out: Path | None) -> AbstractContextManager[IO[str]]:
     if out is None:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(header)
-        yield writer
-        sys.stdout.flush()
-        return
-    with open(out, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        yield writer
+        return nullcontext(sys.stdout)
+    return open(out, "w", newline="", encoding="utf-8")
+
+
+class _Lines:
+    """A file of text whose rows end in a line feed alone."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self.file = file
+
+    def write(self, row: str) -> None:
+        self.file.write(row.removesuffix("\r\n") + "\n")
+
+
+def _shown(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: an apostrophe makes it text."""
+    if not (isinstance(cell, str) and cell.startswith(FORMULA)):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell

@@ -26,7 +26,6 @@ from metrack.tracking.sources import (
 )
 
 ARROW_STREAM = b"\xff\xff\xff\xff"
-LISTS = {"x", "embedding"}
 
 FindLayout = Callable[[Sequence[str], Mapping[str, Any], Wanted], tuple[Layout, list[str]]]
 
@@ -66,8 +65,6 @@ class Reader:
         What rows are to be.
     format_ : str
         "auto", or one for all files.
-    columns : sequence of str, optional
-        Names of the columns, for CSV without a header.
     stop : bool
         Whether the first bad row ends everything; the last batch then ends before it.
     find_layout : callable
@@ -84,14 +81,13 @@ class Reader:
         source: str,
         wanted: Wanted,
         format_: str = "auto",
-        columns: Sequence[str] | None = None,
         stop: bool = True,
         find_layout: FindLayout = pair_layout,
     ) -> None:
         if source != PIPE and not Path(source).exists():
             raise FileNotFoundError(f"{source}: no such file or folder")
         self.source, self.wanted, self.format = source, wanted, format_
-        self.given, self.stop, self.find_layout = columns, stop, find_layout
+        self.stop, self.find_layout = stop, find_layout
         self.columns: list[str] | None = None
         self.features: list[str] | None = None
 
@@ -171,7 +167,7 @@ class Reader:
         example: Mapping[str, Any] = {}
         if isinstance(reading, JsonFormat):
             example = reading.example
-        elif not LISTS.isdisjoint(reading.columns):
+        elif self._has_lists(reading.columns):
             example = _example(reading, text.ahead(2)[has_header:])
         layout = self._layout(text.file, reading.columns, example)
         start = Place(text.file)
@@ -192,7 +188,9 @@ class Reader:
             found = CsvFormat.from_header(lines[0])
         except RowError as error:
             raise SourceError(f"{text.file}:1: {error}") from None
-        names = self.given or (known if known and "y" not in found.columns else None)
+        names = self.wanted.columns.header
+        if names is None and known and self.wanted.column("y") not in found.columns:
+            names = known
         if names is None:
             return found, True
         if len(names) != len(found.columns):
@@ -200,6 +198,10 @@ class Reader:
                 f"{text.file}:1: {len(found.columns)} columns, but {len(names)} names for them"
             )
         return CsvFormat(names, found.delimiter), found.columns == list(names)
+
+    def _has_lists(self, columns: Sequence[str]) -> bool:
+        """Whether points may be lists, whose length an example tells."""
+        return self.wanted.column("x") in columns or "embedding" in columns
 
     def _layout(self, file: str, columns: Sequence[str], example: Mapping[str, Any]) -> Layout:
         wanted = self.wanted
@@ -237,7 +239,7 @@ class Reader:
 
     def _table(self, table: Table, place: Mapping[str, Any] | None) -> Iterator[Batch]:
         names = table.schema.names
-        example = {} if LISTS.isdisjoint(names) else table.first_row()
+        example = table.first_row() if self._has_lists(names) else {}
         layout = self._layout(table.file, names, example)
         start = place["offset"] if place else 0
         tail: list[bytes] = []

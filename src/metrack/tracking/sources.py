@@ -40,6 +40,7 @@ COMPRESSED: dict[str, Callable[[Any], Any]] = {
     ".xz": lzma.open,
 }
 FORMATS = ("auto", "csv", "jsonl", "parquet", "arrow")
+CHOOSE = f"choose one with --format ({', '.join(FORMATS[1:])})"
 BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 
 
@@ -109,7 +110,7 @@ def files_of(source: str) -> list[Path]:
     return found
 
 
-def format_of(path: Path, asked: str) -> str:
+def format_of(path: Path, asked: str, remedy: str = CHOOSE) -> str:
     """The format of a file: as asked for, else by its name."""
     if asked != "auto":
         return asked
@@ -120,10 +121,7 @@ def format_of(path: Path, asked: str) -> str:
         raise SourceError(f"{path}: unpack it first; {TABLES[ending]} has a compression of its own")
     known = TEXT | TABLES
     if ending not in known:
-        raise SourceError(
-            f"{path}: cannot tell the format from the name; choose one with --format "
-            f"({', '.join(FORMATS[1:])})"
-        )
+        raise SourceError(f"{path}: cannot tell the format from the name; {remedy}")
     return known[ending]
 
 
