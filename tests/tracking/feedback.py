@@ -6,7 +6,8 @@ import numpy as np
 
 from metrack import COMID
 from metrack.storage import read
-from metrack.tracking.loop import Every, Run, track
+from metrack.tracking.loop import Run, track
+from metrack.tracking.saving import SavePolicy
 
 N_FEATURES = 3
 HEADER = [*(f"x_{i}" for i in range(N_FEATURES)), *(f"z_{i}" for i in range(N_FEATURES)), "y"]
@@ -44,7 +45,7 @@ def learner():
 
 
 def run(source, out, every=10**9, **options):
-    given = Run(str(source), out, learner(), every=Every(every, 10**9), **options)
+    given = Run(str(source), out, learner(), saves=SavePolicy(every, 10**9), **options)
     return track(given)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrack.tracking import formats
-from metrack.tracking.columns import Wanted, pair_layout
+from metrack.tracking.columns import ReadSpec, pair_layout
 from metrack.tracking.formats import CsvFormat, JsonFormat, parse
 from metrack.tracking.layouts import RowError, label_of
 
@@ -72,7 +72,7 @@ def test_csv(rows):
     text = "".join(f"{row}\n" for row in rows)
     data = text.encode("utf-8", "surrogateescape")
     format_ = CsvFormat(HEADER, ",")
-    compare(format_, pair_layout(HEADER, {}, Wanted())[0], data)
+    compare(format_, pair_layout(HEADER, {}, ReadSpec())[0], data)
 
 
 VALUES = st.floats(allow_nan=True) | st.integers() | st.text(max_size=3) | st.booleans() | st.none()
@@ -99,7 +99,7 @@ def test_json(rows, space, between, torn):
     if torn and lines:
         lines[0] = lines[0][:-3]
     example = {"x_0": 1.0, "z_0": 1.0, "y": 1}
-    layout = pair_layout(list(example), example, Wanted())[0]
+    layout = pair_layout(list(example), example, ReadSpec())[0]
     text = "".join(line + after for line, after in zip(lines, between, strict=False)) + "\n"
     compare(JsonFormat(example), layout, text.encode())
 
@@ -107,7 +107,7 @@ def test_json(rows, space, between, torn):
 @settings(max_examples=100, deadline=None)
 @given(data=st.binary(max_size=200))
 def test_any_bytes_are_rows_or_bad_rows(data):
-    layout = pair_layout(HEADER, {}, Wanted())[0]
+    layout = pair_layout(HEADER, {}, ReadSpec())[0]
     compare(CsvFormat(HEADER, ","), layout, data + b"\n")
 
 
@@ -120,12 +120,12 @@ TORN = ROW.replace(" ", "\n", 1)
 )
 def test_as_many_objects_as_lines_are_not_one_each(text):
     example = {"x_0": 1.0, "z_0": 1.0, "y": 1}
-    layout = pair_layout(list(example), example, Wanted())[0]
+    layout = pair_layout(list(example), example, ReadSpec())[0]
     compare(JsonFormat(example), layout, text.encode())
 
 
 def test_a_carriage_return_ends_no_row():
-    layout = pair_layout(HEADER, {}, Wanted())[0]
+    layout = pair_layout(HEADER, {}, ReadSpec())[0]
     compare(CsvFormat(HEADER, ","), layout, b"1,2,1,a\r3,4,1,b\n\n")
 
 
@@ -134,11 +134,11 @@ def test_fast_way_is_taken(monkeypatch):
         raise AssertionError("row by row")
 
     monkeypatch.setattr(formats, "_one", forbidden)
-    layout = pair_layout(HEADER, {}, Wanted())[0]
+    layout = pair_layout(HEADER, {}, ReadSpec())[0]
     found = parse(CsvFormat(HEADER, ","), layout, b"1,2,same,\n" * 100)
     assert len(found.rows.y) == 100
     example = {"x_0": 1.0, "z_0": 1.0, "y": True}
-    layout = pair_layout(list(example), example, Wanted())[0]
+    layout = pair_layout(list(example), example, ReadSpec())[0]
     found = parse(JsonFormat(example), layout, b'{"x_0": 1, "z_0": 2.5, "y": false}\n' * 100)
     assert (found.rows.y == -1.0).all()
 

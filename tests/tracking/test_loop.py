@@ -11,7 +11,9 @@ import pytest
 
 from metrack import COMID
 from metrack.storage import read
-from metrack.tracking.loop import BadRowError, Every, Run, track
+from metrack.tracking.loop import Run, track
+from metrack.tracking.quarantine import BadRowError
+from metrack.tracking.saving import SavePolicy
 from tests.tracking.feedback import (
     HEADER,
     learned,
@@ -69,7 +71,7 @@ SOURCES = {
 
 
 def run(source, out, every=NEVER, seconds=NEVER, show=None, clock=None, **options):
-    given = Run(str(source), out, learner(), every=Every(every, seconds), **options)
+    given = Run(str(source), out, learner(), saves=SavePolicy(every, seconds), **options)
     more = {} if clock is None else {"clock": clock}
     return track(given, show or (lambda progress: None), **more)
 

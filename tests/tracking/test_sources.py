@@ -17,10 +17,12 @@ import scipy.sparse as sp
 
 from metrack.storage import read
 from metrack.tracking import sources
-from metrack.tracking.columns import Columns
+from metrack.tracking.columns import Columns, ReadSpec
 from metrack.tracking.items import read_items
-from metrack.tracking.loop import BadRowError, Tracking
+from metrack.tracking.quarantine import BadRowError
+from metrack.tracking.reader import Reader
 from metrack.tracking.sources import SourceError
+from metrack.tracking.state import Tracking
 from tests.tracking.feedback import (
     HEADER,
     N_FEATURES,
@@ -526,3 +528,12 @@ def test_history_is_bounded_and_exact(tmp_path, monkeypatch):
     np.testing.assert_allclose(found.losses, means, rtol=1e-12)
     assert len(found.losses) < 8
     assert read(tmp_path / "state").arrays["history.losses"].shape == (n_blocks,)
+
+
+def test_batches_carry_what_was_known_when_they_were_read(tmp_path):
+    """A reader may be files ahead of the batch that is saved."""
+    for name, header in [("1.csv", HEADER), ("2.csv", [*HEADER[::-1]])]:
+        write_csv(tmp_path / name, [",".join(["1"] * len(header)) + "\n"], header)
+    first, second = Reader(str(tmp_path), ReadSpec()).batches()
+    assert (first.columns, second.columns) == (HEADER, HEADER[::-1])
+    assert first.features == second.features == [str(i) for i in range(N_FEATURES)]

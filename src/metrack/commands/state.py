@@ -176,8 +176,9 @@ def track(
     """
     from metrack.tracking.columns import Columns, parse_columns
     from metrack.tracking.items import read_items
-    from metrack.tracking.loop import Every, Run
+    from metrack.tracking.loop import Run
     from metrack.tracking.loop import track as run
+    from metrack.tracking.saving import SavePolicy
 
     asked: dict[str, Any] = dict(ctx.obj or {})
     learner = _make_estimator(estimator or "SADL", asked)
@@ -194,7 +195,7 @@ def track(
         columns=Columns() if columns is None else parse_columns(columns),
         bad_rows=bad_rows,
         new_source=new_source,
-        every=Every(save_pairs, save_seconds),
+        saves=SavePolicy(save_pairs, save_seconds),
     )
     start = time.monotonic()
     done = _with_bar(lambda show, log: run(given, show, log))
@@ -318,7 +319,7 @@ def inspect(
 
     from metrack.tracking.inspection import page, sections
     from metrack.tracking.items import read_items
-    from metrack.tracking.loop import Tracking
+    from metrack.tracking.state import Tracking
 
     tracking = Tracking.load(state, None if items is None else read_items(items))
     console = Console(file=sys.stdout)

@@ -48,7 +48,7 @@ def parse_columns(text: str) -> Columns:
     return Columns(names=names)
 
 
-class Wanted(NamedTuple):
+class ReadSpec(NamedTuple):
     """What the rows of a file are to be."""
 
     layout: str = "auto"  # of LAYOUTS
@@ -63,7 +63,7 @@ class Wanted(NamedTuple):
 
 
 def pair_layout(
-    columns: Sequence[str], example: Mapping[str, Any], wanted: Wanted
+    columns: Sequence[str], example: Mapping[str, Any], spec: ReadSpec
 ) -> tuple[Layout, list[str]]:
     """The layout of a file of pairs, and the names of its features.
 
@@ -72,13 +72,13 @@ def pair_layout(
     columns : names in the order of the file
     example : one row
         Only looked at where points are lists.
-    wanted : Wanted
+    spec : ReadSpec
     """
     _check_unique(columns)
     names = {
         role: column
-        for role, column in wanted.columns.names.items()
-        if column in columns or wanted.labelled or role != "y"
+        for role, column in spec.columns.names.items()
+        if column in columns or spec.labelled or role != "y"
     }
     for role, column in names.items():
         if column not in columns:
@@ -88,27 +88,27 @@ def pair_layout(
     taken = [c for c in names if c not in roles]
     cast = [roles.get(column, column) for column in columns if column not in taken]
     shown = {**example, **{role: example.get(column) for role, column in names.items()}}
-    layout, features = _pair_layout(cast, shown, wanted)
+    layout, features = _pair_layout(cast, shown, spec)
     return _renamed(layout, names), features
 
 
 def _pair_layout(
-    columns: Sequence[str], example: Mapping[str, Any], wanted: Wanted
+    columns: Sequence[str], example: Mapping[str, Any], spec: ReadSpec
 ) -> tuple[Layout, list[str]]:
     """The same, where columns are named by their roles."""
     label = None
-    if wanted.labelled:
+    if spec.labelled:
         if "y" not in columns:
             raise ValueError(f"there is no column y; {_found(columns)}; {EXPECTED}")
         label = "y"
-    kind = wanted.layout
+    kind = spec.layout
     if kind == "auto":
-        kind = "ids" if wanted.known is not None else "wide"
+        kind = "ids" if spec.known is not None else "wide"
     if kind == "ids":
-        return _by_id(columns, wanted, label), list(wanted.features or [])
-    if wanted.known is not None:
+        return _by_id(columns, spec, label), list(spec.features or [])
+    if spec.known is not None:
         raise ValueError("items are for pairs of ids; leave out --items or choose --layout ids")
-    return _wide(columns, example, wanted, label)
+    return _wide(columns, example, spec, label)
 
 
 def _renamed(layout: Layout, names: Mapping[str, str]) -> Layout:
@@ -149,17 +149,17 @@ def numbered(n_features: int) -> list[str]:
     return [str(i) for i in range(n_features)]
 
 
-def _by_id(columns: Sequence[str], wanted: Wanted, label: str | None) -> Layout:
-    if wanted.known is None:
+def _by_id(columns: Sequence[str], spec: ReadSpec, label: str | None) -> Layout:
+    if spec.known is None:
         raise ValueError("pairs of ids need the items they refer to: --items FILE")
     missing = [name for name in ("a", "b") if name not in columns]
     if missing:
         raise ValueError(f"there is no column {missing[0]}; {_found(columns)}; {EXPECTED}")
-    return Layout(keys=("a", "b"), known=wanted.known, label=label)
+    return Layout(keys=("a", "b"), known=spec.known, label=label)
 
 
 def _wide(
-    columns: Sequence[str], example: Mapping[str, Any], wanted: Wanted, label: str | None
+    columns: Sequence[str], example: Mapping[str, Any], spec: ReadSpec, label: str | None
 ) -> tuple[Layout, list[str]]:
     left = [name[2:] for name in columns if name.startswith("x_")]
     right = {name[2:] for name in columns if name.startswith("z_")}
@@ -169,16 +169,16 @@ def _wide(
             name = f"x_{single[0]}" if single[0] in right else f"z_{single[0]}"
             raise ValueError(f"there is no column {name} beside its counterpart")
         features = left
-        if wanted.features is not None and set(wanted.features) == set(left):
-            features = list(wanted.features)
-        _check_features(len(features), features, wanted.features)
+        if spec.features is not None and set(spec.features) == set(left):
+            features = list(spec.features)
+        _check_features(len(features), features, spec.features)
         vectors = tuple(tuple(f"{side}_{name}" for name in features) for side in "xz")
         return Layout(vectors, len(features), label=label), features
     if "x" in columns and "z" in columns:
         width = len(list_of(example.get("x"), "x"))
-        _check_features(width, None, wanted.features)
+        _check_features(width, None, spec.features)
         layout = Layout((("x",), ("z",)), width, lists=True, label=label)
-        return layout, list(wanted.features or numbered(width))
+        return layout, list(spec.features or numbered(width))
     if "a" in columns and "b" in columns:
         raise ValueError("pairs of ids (a, b) need the items they refer to: --items FILE")
     raise ValueError(f"no columns of pairs; {_found(columns)}; {EXPECTED}")

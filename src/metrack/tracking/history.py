@@ -91,6 +91,13 @@ def memory_of(learner: Any) -> float:
     return float(2.0 ** (learner.weights_ @ np.log2(learner.scales_)))
 
 
+def last_change(learner: Any) -> int | None:
+    """Pair at which a learner noticed a change, 0 before the first; None if it looks for none."""
+    clock = learner.bank_.clock if hasattr(learner, "bank_") else None
+    changed = getattr(clock, "changed", None)
+    return None if changed is None else int(changed[0])
+
+
 def shares_of(learner: Any) -> Floats:
     """Each feature's share of the metric's trace."""
     traces: Floats = np.einsum("ij,ij->j", learner.components_, learner.components_)

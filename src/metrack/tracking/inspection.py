@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrack.pages import Page
-from metrack.tracking.history import shares_of
-from metrack.tracking.loop import Tracking
+from metrack.tracking.history import last_change, shares_of
+from metrack.tracking.state import Tracking
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -70,11 +70,14 @@ def _summary(tracking: Tracking) -> Iterable[tuple[str, str]]:
     yield "threshold on the distance", f"{learner.threshold_:.4g}"
     if history is not None:
         yield "loss of late", f"{history.latest():.4g}"
-    changed = _changed(tracking)
+    changed = last_change(tracking.learner)
     if changed is not None:
         yield "last change noticed", f"at pair {changed:,}" if changed else "none"
-    if tracking.place is not None:
-        yield "source", f"{tracking.place['file']}, {tracking.place['lines']:,} lines read"
+    if tracking.checkpoint is not None:
+        yield (
+            "source",
+            f"{tracking.checkpoint['file']}, {tracking.checkpoint['lines']:,} lines read",
+        )
 
 
 def _described(learner: Any) -> str:
@@ -85,11 +88,6 @@ def _described(learner: Any) -> str:
         if name != "preprocessor" and value != default[name]
     ]
     return f"{type(learner).__name__}({', '.join(given)})"
-
-
-def _changed(tracking: Tracking) -> int | None:
-    changed = getattr(tracking.learner.bank_.clock, "changed", None)
-    return None if changed is None else int(changed[0])
 
 
 def feature_names(tracking: Tracking) -> list[str]:
@@ -105,7 +103,7 @@ def feature_change(tracking: Tracking) -> Change:
     if history is None or len(history.losses) < 2:
         return Change("against equal shares", np.full(len(now), 1.0 / len(now)), now)
     ends = history.ends()
-    block = max(0, int(np.searchsorted(ends, _changed(tracking) or 0, side="right")) - 1)
+    block = max(0, int(np.searchsorted(ends, last_change(tracking.learner) or 0, side="right")) - 1)
     return Change(f"since pair {ends[block]:,.0f}", history.shares[block], now)
 
 
@@ -198,7 +196,7 @@ def _lines(x: Floats, y: Floats, x_name: str, y_name: str, tracking: Tracking) -
     from plotly.graph_objects import Figure, Scatter
 
     figure = Figure(Scatter(x=x.tolist(), y=y.tolist(), line={"color": BLUE}))
-    changed = _changed(tracking)
+    changed = last_change(tracking.learner)
     if changed:
         label = {"text": "last change noticed", "font": {"color": ORANGE}}
         figure.add_vline(changed, line={"color": ORANGE, "dash": "dash"}, annotation=label)

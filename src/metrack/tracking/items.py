@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from metrack.estimators.inputs import Points, check_points
-from metrack.tracking.columns import Wanted, item_layout, numbered
+from metrack.tracking.columns import ReadSpec, item_layout, numbered
 from metrack.tracking.layouts import Layout
 from metrack.tracking.reader import Reader
 from metrack.tracking.sources import SourceError, format_of
@@ -60,7 +60,7 @@ def read_items(path: Path, features: Sequence[str] | None = None) -> Items:
 def _from_rows(path: Path, features: Sequence[str] | None) -> Items:
     # By the name alone: there is no option for the format of items.
     format_ = format_of(path, "auto", ENDINGS) if path.is_file() else "auto"
-    reader = Reader(str(path), Wanted(features=features), format_, find_layout=_layout)
+    reader = Reader(str(path), ReadSpec(features=features), format_, find_layout=_layout)
     batches = list(reader.batches())
     for batch in batches:
         for row in batch.bad:
@@ -70,13 +70,13 @@ def _from_rows(path: Path, features: Sequence[str] | None) -> Items:
     points = np.concatenate([batch.rows.points[:, 0] for batch in batches])
     keys = np.concatenate([batch.rows.keys for batch in batches])
     ids = keys[:, 0].tolist() if keys.shape[1] else _row_numbers(len(points))
-    return Items(ids, points, list(reader.features or numbered(points.shape[1])))
+    return Items(ids, points, list(batches[0].features or numbered(points.shape[1])))
 
 
 def _layout(
-    columns: Sequence[str], example: Mapping[str, Any], wanted: Wanted
+    columns: Sequence[str], example: Mapping[str, Any], spec: ReadSpec
 ) -> tuple[Layout, list[str]]:
-    return item_layout(columns, example, wanted.features)
+    return item_layout(columns, example, spec.features)
 
 
 def _from_arrays(path: Path, features: Sequence[str] | None) -> Items:

@@ -10,11 +10,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from metrack.tracking.columns import Columns, Wanted
+from metrack.tracking.columns import Columns, ReadSpec
 from metrack.tracking.items import Items, read_items
-from metrack.tracking.loop import Tracking
 from metrack.tracking.reader import Reader
 from metrack.tracking.sources import SourceError, arrow
+from metrack.tracking.state import Tracking
 
 ENDINGS = (".csv", ".npy", ".npz", ".parquet")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a cell that a spreadsheet would run begins with
@@ -62,9 +62,9 @@ def distance(
     tracking = Tracking.load(state, items)
     known = items.rows if items else None
     named = columns or Columns()
-    wanted = Wanted(layout, known, labelled=False, features=tracking.features, columns=named)
+    spec = ReadSpec(layout, known, labelled=False, features=tracking.features, columns=named)
     names = ["a", "b"] if items else ["row"]
-    scored = _scored(Reader(source, wanted, format_), tracking)
+    scored = _scored(Reader(source, spec, format_), tracking)
     return _write_csv(out, [*names, "distance", "alike"], scored)
 
 

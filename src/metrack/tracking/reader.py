@@ -1,4 +1,4 @@
-"""Rows of a source, file after file, each batch with the place where it ends."""
+"""Rows of a source, file after file, each batch with the checkpoint where it ends."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metrack.tracking.columns import Wanted, pair_layout
+from metrack.tracking.columns import ReadSpec, pair_layout
 from metrack.tracking.formats import BOM, BadRow, CsvFormat, Format, JsonFormat, parse
 from metrack.tracking.layouts import Layout, RowError, Rows
 from metrack.tracking.lines import lines_of
@@ -15,7 +15,7 @@ from metrack.tracking.sources import (
     PIPE,
     TAIL_ROWS,
     Block,
-    Place,
+    Checkpoint,
     SourceError,
     Table,
     Text,
@@ -27,24 +27,28 @@ from metrack.tracking.sources import (
 
 ARROW_STREAM = b"\xff\xff\xff\xff"
 
-FindLayout = Callable[[Sequence[str], Mapping[str, Any], Wanted], tuple[Layout, list[str]]]
+FindLayout = Callable[[Sequence[str], Mapping[str, Any], ReadSpec], tuple[Layout, list[str]]]
 
 
 class Batch(NamedTuple):
-    """Rows, those that cannot be used, and the place after any of them."""
+    """Rows, those that cannot be used, and all that is known where they end."""
 
     rows: Rows
     bad: list[BadRow]
-    end: Place
-    place_after: Callable[[int], Place]  # so many rows, good or bad
+    end: Checkpoint
+    checkpoint_after: Callable[[int], Checkpoint]  # so many rows, good or bad
     before: int = 0  # files of a folder that come before this one
+    features: list[str] | None = None  # their names
+    columns: list[str] | None = None  # of the last file of text
 
-    def place(self, n_pairs: int) -> Place:
-        """The place after so many pairs."""
-        return self.end if n_pairs == len(self.rows.y) else self.place_after(self._rows(n_pairs))
+    def checkpoint(self, n_pairs: int) -> Checkpoint:
+        """The checkpoint after so many pairs."""
+        if n_pairs == len(self.rows.y):
+            return self.end
+        return self.checkpoint_after(self._rows(n_pairs))
 
     def n_bad(self, n_pairs: int) -> int:
-        """How many bad rows come before the place after so many pairs."""
+        """How many bad rows come before the checkpoint after so many pairs."""
         if n_pairs == len(self.rows.y):
             return len(self.bad)
         return self._rows(n_pairs) - n_pairs
@@ -61,73 +65,71 @@ class Reader:
     ----------
     source : str
         A file, a folder, or "-".
-    wanted : Wanted
+    spec : ReadSpec
         What rows are to be.
     format_ : str
         "auto", or one for all files.
     stop : bool
         Whether the first bad row ends everything; the last batch then ends before it.
     find_layout : callable
-        From columns, an example and ``wanted`` to a layout and the names of features.
-
-    Attributes
-    ----------
-    features, columns : list of str or None
-        Names of the features, and of all columns of the last file of text.
+        From columns, an example and ``spec`` to a layout and the names of features.
     """
 
     def __init__(
         self,
         source: str,
-        wanted: Wanted,
+        spec: ReadSpec,
         format_: str = "auto",
         stop: bool = True,
         find_layout: FindLayout = pair_layout,
     ) -> None:
         if source != PIPE and not Path(source).exists():
             raise FileNotFoundError(f"{source}: no such file or folder")
-        self.source, self.wanted, self.format = source, wanted, format_
+        self.source, self.spec, self.format = source, spec, format_
         self.stop, self.find_layout = stop, find_layout
-        self.columns: list[str] | None = None
-        self.features: list[str] | None = None
+        self._columns: list[str] | None = None
+        self._features: list[str] | None = None
 
     def batches(
-        self, place: Mapping[str, Any] | None = None, known: Sequence[str] | None = None
+        self, checkpoint: Mapping[str, Any] | None = None, known: Sequence[str] | None = None
     ) -> Generator[Batch, None, None]:
-        """All rows after a place, given as in the manifest; None: all.
+        """All rows after a checkpoint, given as in the manifest; None: all.
 
         ``known`` are the columns of an earlier run, for a pipe that comes without a header.
         """
-        for batch in self._all(place, known):
-            yield batch
+        for batch in self._all(checkpoint, known):
+            yield batch._replace(features=self._features, columns=self._columns)
             if batch.bad and self.stop:
                 return
 
-    def _all(self, place: Mapping[str, Any] | None, known: Sequence[str] | None) -> Iterator[Batch]:
+    def _all(
+        self, checkpoint: Mapping[str, Any] | None, known: Sequence[str] | None
+    ) -> Iterator[Batch]:
         if is_pipe(self.source):
-            yield from self._file(self.source, PIPE, self.format, place, known)
+            yield from self._file(self.source, PIPE, self.format, checkpoint, known)
             return
         folder = Path(self.source).is_dir()
         files = files_of(self.source)
         for i, path in enumerate(files):
             name = path.name if folder else str(path)
-            here = place
-            if folder and place is not None:
-                if name < place["file"]:
+            here = checkpoint
+            if folder and checkpoint is not None:
+                if name < checkpoint["file"]:
                     continue
-                self._check_late(i, name, place)
-                here = place if name == place["file"] else None
+                self._check_late(i, name, checkpoint)
+                here = checkpoint if name == checkpoint["file"] else None
             format_ = format_of(path, self.format)
             for batch in self._file(str(path), name, format_, here, None):
                 yield batch._replace(before=i)
-            place = None
+            checkpoint = None
 
-    def _check_late(self, i: int, name: str, place: Mapping[str, Any]) -> None:
+    def _check_late(self, i: int, name: str, checkpoint: Mapping[str, Any]) -> None:
         """Files that sort before the last one read would never be learned."""
-        if i > place["before"] + (name != place["file"]):
+        if i > checkpoint["before"] + (name != checkpoint["file"]):
             raise SourceError(
-                f"{self.source} has {i} files before {place['file']!r}, and had {place['before']} "
-                "when that was learned; give files that come late names that sort after it"
+                f"{self.source} has {i} files before {checkpoint['file']!r}, and had "
+                f"{checkpoint['before']} when that was learned; give files that come late names "
+                "that sort after it"
             )
 
     def _file(
@@ -135,26 +137,26 @@ class Reader:
         source: str,
         name: str,
         format_: str,
-        place: Mapping[str, Any] | None,
+        checkpoint: Mapping[str, Any] | None,
         known: Sequence[str] | None,
     ) -> Iterator[Batch]:
         if format_ in ("parquet", "arrow"):
-            yield from self._table(Table(source, name, format_), place)
+            yield from self._table(Table(source, name, format_), checkpoint)
             return
         with closing(Text(source, name)) as text:
             if format_ == "auto":
                 start = text.peek()
                 if start.startswith(ARROW_STREAM):
-                    yield from self._table(Table(source, name, "arrow", text), place)
+                    yield from self._table(Table(source, name, "arrow", text), checkpoint)
                     return
                 format_ = "jsonl" if start.removeprefix(BOM).lstrip()[:1] == b"{" else "csv"
-            yield from self._text(text, format_, place, known)
+            yield from self._text(text, format_, checkpoint, known)
 
     def _text(
         self,
         text: Text,
         format_: str,
-        place: Mapping[str, Any] | None,
+        checkpoint: Mapping[str, Any] | None,
         known: Sequence[str] | None,
     ) -> Iterator[Batch]:
         lines = text.ahead(1)
@@ -163,16 +165,16 @@ class Reader:
                 raise SourceError(f"{text.file}:1: empty; expected a line of column names")
             return
         reading, has_header = self._recognise(text, format_, lines, known)
-        self.columns = reading.columns
+        self._columns = reading.columns
         example: Mapping[str, Any] = {}
         if isinstance(reading, JsonFormat):
             example = reading.example
         elif self._has_lists(reading.columns):
             example = _example(reading, text.ahead(2)[has_header:])
         layout = self._layout(text.file, reading.columns, example)
-        start = Place(text.file)
-        if place is not None:
-            start = text.skip(place)
+        start = Checkpoint(text.file)
+        if checkpoint is not None:
+            start = text.skip(checkpoint)
         elif has_header:
             start = text.drop_line()
         for block in text.blocks(start):
@@ -188,8 +190,8 @@ class Reader:
             found = CsvFormat.from_header(lines[0])
         except RowError as error:
             raise SourceError(f"{text.file}:1: {error}") from None
-        names = self.wanted.columns.header
-        if names is None and known and self.wanted.column("y") not in found.columns:
+        names = self.spec.columns.header
+        if names is None and known and self.spec.column("y") not in found.columns:
             names = known
         if names is None:
             return found, True
@@ -201,14 +203,14 @@ class Reader:
 
     def _has_lists(self, columns: Sequence[str]) -> bool:
         """Whether points may be lists, whose length an example tells."""
-        return self.wanted.column("x") in columns or "embedding" in columns
+        return self.spec.column("x") in columns or "embedding" in columns
 
     def _layout(self, file: str, columns: Sequence[str], example: Mapping[str, Any]) -> Layout:
-        wanted = self.wanted
-        if self.features is not None:
-            wanted = wanted._replace(features=self.features)
+        spec = self.spec
+        if self._features is not None:
+            spec = spec._replace(features=self._features)
         try:
-            layout, self.features = self.find_layout(columns, example, wanted)
+            layout, self._features = self.find_layout(columns, example, spec)
         except ValueError as error:
             raise SourceError(f"{file}: {error}") from None
         return layout
@@ -219,7 +221,7 @@ class Reader:
             rows = rows._replace(good=np.zeros(1, bool))
             found = [(0, "the file ends within this line; end it with a line break")]
         if not found:
-            return Batch(rows, [], block.place(), block.place_after)
+            return Batch(rows, [], block.checkpoint(), block.checkpoint_after)
         lines = lines_of(block.data)
         bad = [
             BadRow(
@@ -231,32 +233,32 @@ class Reader:
             for i, why in found
         ]
         if self.stop:
-            end = block.place(found[0][0])
-            return Batch(_before_bad(rows), bad[:1], end, block.place_after)
+            end = block.checkpoint(found[0][0])
+            return Batch(_before_bad(rows), bad[:1], end, block.checkpoint_after)
         if block.cut:
             rows = _before_bad(rows)
-        return Batch(rows, bad, block.place(), block.place_after)
+        return Batch(rows, bad, block.checkpoint(), block.checkpoint_after)
 
-    def _table(self, table: Table, place: Mapping[str, Any] | None) -> Iterator[Batch]:
+    def _table(self, table: Table, checkpoint: Mapping[str, Any] | None) -> Iterator[Batch]:
         names = table.schema.names
         example = table.first_row() if self._has_lists(names) else {}
         layout = self._layout(table.file, names, example)
-        start = place["offset"] if place else 0
+        start = checkpoint["offset"] if checkpoint else 0
         tail: list[bytes] = []
         reached = 0
         for row, batch in table.batches(layout.columns, start):
             skipped = min(max(0, start - row), batch.num_rows)
             reached = row + batch.num_rows
             tail = _tail(tail, batch.slice(0, skipped))
-            if place is not None and reached >= start:
-                if tail_hash(b"".join(tail)) != place["tail"]:
+            if checkpoint is not None and reached >= start:
+                if tail_hash(b"".join(tail)) != checkpoint["tail"]:
                     raise _other_table(table.file, f"it differs before row {start + 1:,}")
-                place = None
+                checkpoint = None
             if reached > start:
                 rest = batch.slice(skipped)
                 yield self._table_batch(table.file, layout, rest, row + skipped, tail)
                 tail = _tail(tail, rest)
-        if place is not None and start > 0:
+        if checkpoint is not None and start > 0:
             raise _other_table(table.file, f"it has {reached:,} rows, and {start:,} were learned")
 
     def _table_batch(
@@ -275,11 +277,11 @@ class Reader:
             values = batch.slice(i, 1).to_pylist()[0]
             bad.append(BadRow(file, first + i + 1, _why(layout, values), str(values)))
 
-        def place_after(n_rows: int) -> Place:
+        def checkpoint_after(n_rows: int) -> Checkpoint:
             learned = b"".join(_tail(tail, batch.slice(0, n_rows)))
-            return Place(file, first + n_rows, first + n_rows, learned)
+            return Checkpoint(file, first + n_rows, first + n_rows, learned)
 
-        return Batch(rows, bad, place_after(end), place_after)
+        return Batch(rows, bad, checkpoint_after(end), checkpoint_after)
 
 
 def _json_format(lines: Sequence[bytes]) -> JsonFormat:

@@ -1,7 +1,7 @@
 """Where rows come from: files, folders of files in the order of their names, pipes.
 
-Text comes as blocks of whole lines, tables as Arrow batches. Each ends at a `Place`, from which a
-later run can go on; the last bytes before it tell whether a source is still the same.
+Text comes as blocks of whole lines, tables as Arrow batches. Each ends at a `Checkpoint`, from
+which a later run can go on; the last bytes before it tell whether a source is still the same.
 """
 
 import bz2
@@ -24,7 +24,7 @@ PIPE = "-"
 BLOCK = 1 << 20  # bytes of text at a time ...
 WIDE_ROWS, WIDEST_BLOCK = 64, 1 << 24  # ... or so many rows, up to so many bytes
 LONGEST_LINE = 1 << 26
-TAIL = 1 << 16  # bytes of text before a place that must be the same
+TAIL = 1 << 16  # bytes of text before a checkpoint that must be the same
 TAIL_ROWS = 16  # the same for tables
 TABLE_BYTES = 1 << 23  # of numbers at a time
 
@@ -48,7 +48,7 @@ class SourceError(ValueError):
     """A source that cannot be read on; the message says where and why."""
 
 
-class Place(NamedTuple):
+class Checkpoint(NamedTuple):
     """How far a source has been read."""
 
     file: str
@@ -67,30 +67,30 @@ class Place(NamedTuple):
 
 
 def tail_hash(tail: bytes) -> str:
-    """What the manifest keeps of the text, or rows, before a place."""
+    """What the manifest keeps of the text, or rows, before a checkpoint."""
     return hashlib.sha256(tail).hexdigest()
 
 
 class Block(NamedTuple):
-    """Whole lines of text, and the place where they begin."""
+    """Whole lines of text, and the checkpoint where they begin."""
 
     data: bytes
-    start: Place
+    start: Checkpoint
     cut: bool = False  # the text ends without a line break
 
-    def place(self, n_lines: int | None = None) -> Place:
-        """The place after so many lines; None: all."""
+    def checkpoint(self, n_lines: int | None = None) -> Checkpoint:
+        """The checkpoint after so many lines; None: all."""
         data = self.data
         if n_lines is not None:
             data = data[: end_of(data, n_lines)]
         tail = data[-TAIL:] if len(data) >= TAIL else (self.start.tail + data)[-TAIL:]
         lines = self.start.lines + data.count(b"\n")
-        return Place(self.start.file, self.start.offset + len(data), lines, tail)
+        return Checkpoint(self.start.file, self.start.offset + len(data), lines, tail)
 
-    def place_after(self, n_rows: int) -> Place:
-        """The place just after so many rows, which are the lines that are not blank."""
+    def checkpoint_after(self, n_rows: int) -> Checkpoint:
+        """The checkpoint just after so many rows, which are the lines that are not blank."""
         filled = (i for i, line in enumerate(lines_of(self.data)) if not is_blank(line))
-        return self.place(next(itertools.islice(filled, n_rows - 1, None)) + 1)
+        return self.checkpoint(next(itertools.islice(filled, n_rows - 1, None)) + 1)
 
 
 def is_pipe(source: str) -> bool:
@@ -126,14 +126,14 @@ def format_of(path: Path, asked: str, remedy: str = CHOOSE) -> str:
 
 
 class Text:
-    """Lines of a file or pipe, from a place on.
+    """Lines of a file or pipe, from a checkpoint on.
 
     Parameters
     ----------
     source : str
         Path, or "-" for standard input.
     file : str
-        Name in messages and places.
+        Name in messages and checkpoints.
     """
 
     def __init__(self, source: str, file: str) -> None:
@@ -183,16 +183,16 @@ class Text:
             self._left, n = self._left[len(piece) :], n - len(piece)
         return b"".join(pieces)
 
-    def drop_line(self) -> Place:
+    def drop_line(self) -> Checkpoint:
         """Leave out everything up to the end of the first line that is not blank."""
         blank = len(self._left) - len(self._left.lstrip())
         end = self._left.find(b"\n", blank) + 1 or len(self._left)
         dropped, self._left = self._left[:end], self._left[end:]
-        return Block(dropped, Place(self.file)).place()
+        return Block(dropped, Checkpoint(self.file)).checkpoint()
 
-    def skip(self, place: Mapping[str, Any]) -> Place:
-        """Go to a place of an earlier run, if what comes before it is the same."""
-        offset = place["offset"]
+    def skip(self, checkpoint: Mapping[str, Any]) -> Checkpoint:
+        """Go to a checkpoint of an earlier run, if what comes before it is the same."""
+        offset = checkpoint["offset"]
         start = max(0, offset - TAIL)
         if self._seek is not None:
             self._seek(start)
@@ -205,9 +205,9 @@ class Text:
                 raise self._changed(f"it ends before byte {offset:,}, up to which it was learned")
             self._left += more
         tail, self._left = self._left[: offset - start], self._left[offset - start :]
-        if tail_hash(tail) != place["tail"]:
+        if tail_hash(tail) != checkpoint["tail"]:
             raise self._changed(f"it differs before byte {offset:,}, up to which it was learned")
-        return Place(self.file, offset, place["lines"], tail)
+        return Checkpoint(self.file, offset, checkpoint["lines"], tail)
 
     def _drop(self, start: int, offset: int) -> None:
         while start > 0:
@@ -224,15 +224,15 @@ class Text:
             "source again from its start; or, where it brings only new rows, --new-source"
         )
 
-    def blocks(self, start: Place) -> Iterator[Block]:
+    def blocks(self, start: Checkpoint) -> Iterator[Block]:
         """Whole lines as soon as they are there, many at a time where there are many.
 
         A pipe may bring a line an hour: what has come is not held back.
         """
-        place, size = start, BLOCK
+        checkpoint, size = start, BLOCK
         while True:
             if b"\n" not in self._left or (len(self._left) < size and self._ready()):
-                more = self._more(place.lines + 1)
+                more = self._more(checkpoint.lines + 1)
                 if not more:
                     break
                 self._left += more
@@ -242,23 +242,23 @@ class Text:
             if end == 0:
                 if len(self._left) > LONGEST_LINE:
                     raise SourceError(
-                        f"{self.file}:{place.lines + 1}: a line of more than {LONGEST_LINE:,} "
+                        f"{self.file}:{checkpoint.lines + 1}: a line of more than {LONGEST_LINE:,} "
                         "bytes; is this text?"
                     )
                 continue
-            block = Block(self._left[:end], place)
+            block = Block(self._left[:end], checkpoint)
             self._left = self._left[end:]
             yield block
-            place = block.place()
+            checkpoint = block.checkpoint()
             size = _block_size(block.data)
         if self._left:
             end = self._left.rfind(b"\n") + 1
             if end:
-                block = Block(self._left[:end], place)
+                block = Block(self._left[:end], checkpoint)
                 yield block
-                place = block.place()
+                checkpoint = block.checkpoint()
             if end < len(self._left):
-                yield Block(self._left[end:], place, cut=True)
+                yield Block(self._left[end:], checkpoint, cut=True)
             self._left = b""
 
     def _more(self, line: int = 1) -> bytes:
@@ -312,7 +312,7 @@ class Table:
     ----------
     source : str
     file : str
-        Name in messages and places.
+        Name in messages and checkpoints.
     format_ : {"parquet", "arrow"}
     pipe : Text, optional
         A pipe that is open already.

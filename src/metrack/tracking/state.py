@@ -1,0 +1,109 @@
+"""What a state folder of ``metrack track`` holds."""
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrack.estimators.online import OnlineLearner
+from metrack.estimators.persistence import pack, unpack
+from metrack.storage import CorruptStateError, State, read
+from metrack.tracking.history import History
+from metrack.tracking.items import Items
+from metrack.tracking.layouts import Rows
+
+RECENT = 200  # pairs kept for a look at the embedding ...
+RECENT_BYTES = 1 << 22  # ... or so many bytes of them
+
+Floats = NDArray[np.float64]
+
+
+class Tracking:
+    """A learner, its checkpoint in a source, and how it went: all that a state folder holds.
+
+    Parameters
+    ----------
+    learner : OnlineLearner
+        Fitted or not.
+    items : Items, optional
+        Points that ids refer to.
+    """
+
+    def __init__(self, learner: OnlineLearner, items: Items | None) -> None:
+        self.learner, self.items = learner, items
+        self.checkpoint: dict[str, Any] | None = None
+        self.features: list[str] | None = items.features if items else None
+        self.columns: list[str] | None = None
+        self.bad_rows = 0
+        self.quarantine: dict[str, Any] = {}  # the file of bad rows, and its size
+        self.history: History | None = None
+        self.recent: Floats | None = None  # the last pairs, (n, 2, n_features), and their labels
+        self.recent_y: Floats = np.empty(0)
+
+    def learn(self, rows: Rows, start: int, most: int) -> int:
+        """Learn some rows, from ``start`` on and at most so many; returns how many."""
+        if start == len(rows.y):
+            return 0
+        # The first pair alone tells how many features there are.
+        room = 1 if self.history is None else self.history.room
+        piece = slice(start, start + min(most, room))
+        given = rows.keys if self.items is not None else rows.points
+        losses = self.learner.observe(given[piece], rows.y[piece])
+        if self.history is None:
+            self.history = History(self.learner.n_features_in_)
+        self.history.add(losses, self.learner)
+        if self.items is None:
+            self._remember(rows.points[piece], rows.y[piece])
+        return len(losses)
+
+    def _remember(self, pairs: Floats, y: Floats) -> None:
+        most = max(1, min(RECENT, RECENT_BYTES // (16 * pairs.shape[2])))
+        if self.recent is not None and len(y) < most:
+            pairs = np.concatenate([self.recent, pairs])
+            y = np.concatenate([self.recent_y, y])
+        self.recent, self.recent_y = pairs[-most:].copy(), y[-most:].copy()
+
+    def pack(self) -> State:
+        """The state to write."""
+        content, arrays = pack(self.learner)
+        tracking: dict[str, Any] = {
+            "place": self.checkpoint,
+            "features": self.features,
+            "columns": self.columns,
+            "bad_rows": self.bad_rows,
+            "aside": self.quarantine,
+        }
+        if self.history is not None:
+            tracking["history"], more = self.history.pack()
+            arrays |= more
+        if self.recent is not None:
+            arrays |= {"recent.pairs": self.recent, "recent.y": self.recent_y}
+        return State({**content, "tracking": tracking}, arrays)
+
+    @classmethod
+    def load(cls, path: Path, items: Items | None = None) -> Self:
+        """What a state folder holds; also one that a learner's ``save`` made."""
+        state = read(path)
+        learner = unpack(state, items.points if items else None, where=str(path))
+        if not isinstance(learner, OnlineLearner):
+            raise ValueError(f"{path} holds {type(learner).__name__}, which learns no pairs")
+        found = cls(learner, items)
+        saved = state.content.get("tracking")
+        if saved is None:
+            return found
+        try:
+            found.checkpoint, found.columns = saved["place"], saved["columns"]
+            found.features, found.bad_rows = saved["features"], int(saved["bad_rows"])
+            found.quarantine = dict(saved["aside"])
+            if "history" in saved:
+                found.history = History.unpack(saved["history"], state.arrays)
+            found.recent = state.arrays.get("recent.pairs")
+            found.recent_y = state.arrays.get("recent.y", found.recent_y)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise CorruptStateError(f"{path} describes no tracking: {error}") from error
+        if items is not None and items.features != found.features:
+            raise ValueError(
+                f"the items do not have the features that {path} was learned on, in their order"
+            )
+        return found
