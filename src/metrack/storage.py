@@ -19,9 +19,11 @@ from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-FORMAT, VERSION = "metrack-state", 1
+from metrack.migrations import VERSION, migrated
+from metrack.migrations import Arrays as Arrays
+
+FORMAT = "metrack-state"
 KEPT = 3  # generations
 LARGEST_MANIFEST = 1 << 26
 ARRAYS, MANIFEST, LOCK = "arrays.safetensors", "manifest.json", "lock"
@@ -30,7 +32,8 @@ PREFIX = ".new-"
 PACKAGES = ("metrack", "numpy", "scipy", "scikit-learn", "numba", "safetensors")
 DTYPES = {"F64": np.float64, "I64": np.int64, "U32": np.uint32, "BOOL": np.bool_}
 
-Arrays = dict[str, NDArray[Any]]
+# What entries that are not what they should be lead to.
+WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 
 class StateError(ValueError):
@@ -43,6 +46,10 @@ class CorruptStateError(StateError):
 
 class ForeignStateError(StateError):
     """There is no state of metrack, or none of the expected kind."""
+
+
+class MissingStateError(ForeignStateError, FileNotFoundError):
+    """There is no such folder."""
 
 
 class NewerStateError(StateError):
@@ -147,7 +154,10 @@ def read(path: Path) -> State:
 
 def _read_newest(path: Path) -> State:
     if not path.is_dir():
-        raise ForeignStateError(f"{path}: no such folder; give the folder of a state")
+        raise MissingStateError(
+            f"{path}: no such folder; give the folder that a state was saved to, by save() or by "
+            "metrack track --out"
+        )
     numbers = _generations(path)
     if not numbers:
         raise ForeignStateError(f"{path} holds no state of metrack")
@@ -171,17 +181,26 @@ def _way_back(path: Path, numbers: list[int]) -> str:
 
 def _read_generation(folder: Path) -> State:
     content = _unpack_manifest(folder / MANIFEST)
-    described = content.pop("arrays")
+    described = content.pop("arrays", None)
+    if not (isinstance(described, dict) and {"size", "sha256"} <= set(described)):
+        raise CorruptStateError(f"{folder / MANIFEST} does not describe its arrays")
     file = folder / ARRAYS
     size = file.stat().st_size
     if size != described["size"]:
         raise CorruptStateError(
-            f"{file} has {size:,} bytes and should have {described['size']:,}: cut short or changed"
+            f"{file} has {size:,} bytes and should have {described['size']}: cut short or changed"
         )
     data = file.read_bytes()
     if hashlib.sha256(data).hexdigest() != described["sha256"]:
         raise CorruptStateError(f"{file} does not match its checksum: it was damaged or changed")
-    return State(content, _unpack_arrays(data, file))
+    arrays = _unpack_arrays(data, file)
+    version = content.pop("version")
+    try:
+        return State(*migrated(version, content, arrays))
+    except WRONG as error:
+        raise CorruptStateError(
+            f"{folder} is no state of format {version}: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _pack_arrays(arrays: Arrays) -> bytes:
@@ -238,6 +257,8 @@ def _unpack_manifest(file: Path) -> dict[str, Any]:
         )
     if manifest.pop("checksum", None) != _checksum(manifest):
         raise CorruptStateError(f"{file} does not match its checksum: it was damaged or changed")
+    if type(found) is not int or found < 1:
+        raise CorruptStateError(f"{file} has no known format: version {found!r}")
     return manifest
 
 

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 import metrack
 from metrack import COMID, OASIS, SADL
+from metrack.migrations import STEPS, VERSION
 from metrack.storage import (
     ARRAYS,
     MANIFEST,
@@ -25,6 +26,7 @@ from metrack.storage import (
     generation,
     read,
 )
+from tests.estimators import golden_states
 from tests.estimators.learners import LEARNERS, make_stream, state
 
 N_MUTATIONS = int(os.environ.get("METRACK_MUTATIONS", "500"))
@@ -165,6 +167,8 @@ def test_corrupt_newest_says_how_to_go_back(saved):
 
 
 def test_foreign(tmp_path, saved):
+    with pytest.raises(FileNotFoundError, match=r"nowhere: no such folder; give the folder"):
+        metrack.load(tmp_path / "nowhere")
     with pytest.raises(ForeignStateError, match="no such folder"):
         metrack.load(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
@@ -183,7 +187,8 @@ def test_foreign(tmp_path, saved):
 
 def test_newer(saved):
     file = newest(saved[0]) / MANIFEST
-    manifest = json.loads(file.read_text()) | {"version": 2, "packages": {"metrack": "9.0"}}
+    newer = {"version": VERSION + 1, "packages": {"metrack": "9.0"}}
+    manifest = json.loads(file.read_text()) | newer
     file.write_text(json.dumps(manifest))
     with pytest.raises(NewerStateError, match=r"9\.0.*upgrade"):
         metrack.load(saved[0])
@@ -192,7 +197,7 @@ def test_newer(saved):
 def reseal(folder, change):
     """Change a state's content and arrays, and give it valid checksums."""
     content, arrays = read(folder)
-    content = {k: v for k, v in content.items() if k not in ("format", "version", "packages")}
+    content = {k: v for k, v in content.items() if k not in ("format", "packages")}
     change(content, arrays)
     with StateFolder(folder) as held:
         held.write(State(content, arrays))
@@ -204,10 +209,11 @@ def reseal(folder, change):
         lambda c, a: c["learner"].update({"class": "os.system"}),
         lambda c, a: c["learner"].update(n_features=10**12),
         lambda c, a: c["learner"].update(n_features="3"),
-        lambda c, a: c["learner"].update(n_features_at_start=0),
+        lambda c, a: c["learner"].update(n_features=0),
+        lambda c, a: c["learner"].update(n_features=2),
         lambda c, a: c["learner"]["settings"].update(nonsense=1),
-        lambda c, a: c["learner"]["bank"].update(learners="Other"),
-        lambda c, a: c["learner"].pop("bank"),
+        lambda c, a: c["learner"]["parts"].update(learners="Other"),
+        lambda c, a: c["learner"].pop("parts"),
         lambda c, a: c.pop("learner"),
         lambda c, a: a.pop("clock.pairs"),
         lambda c, a: a.clear(),
@@ -346,5 +352,34 @@ def test_lock_ends_with_its_process(saved):
 def test_every_online_learner_is_covered():
     from metrack.estimators.persistence import CLASSES
 
-    named = {type(learner).__name__ for learner, _ in LEARNERS.values()} | {"OASIS"}
+    named = {type(learner).__name__ for learner, _ in LEARNERS.values()} | {"OASIS", "FromLabels"}
     assert named == set(CLASSES)
+    made = {type(make()).__name__ for make in golden_states.LEARNERS.values()}
+    assert made == set(CLASSES)
+
+
+GOLDEN = sorted(
+    path.with_suffix("").relative_to(golden_states.GOLDEN).as_posix()
+    for path in golden_states.GOLDEN.glob("*/*.json")
+)
+
+
+def test_there_are_golden_states_of_every_format():
+    folders = {name.split("/")[0] for name in GOLDEN}
+    assert {"v1-early", *(f"v{version}" for version in range(1, VERSION + 1))} == folders
+    assert set(STEPS) == set(range(1, VERSION))
+    assert {n.split("/")[1] for n in GOLDEN if n.startswith(f"v{VERSION}/")} == set(
+        golden_states.LEARNERS
+    )
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_states_load_and_go_on_as_their_writers_did(name):
+    """To what other processors round; a path that differed would be off by far more."""
+    learner = metrack.load(golden_states.GOLDEN / name)
+    expected = json.loads((golden_states.GOLDEN / f"{name}.json").read_text())
+    _, second = golden_states.stream(name.split("/")[1])
+    found = golden_states.outcome(learner, second)
+    assert found.keys() == expected.keys()
+    for key in expected:
+        np.testing.assert_allclose(found[key], expected[key], rtol=1e-9, atol=1e-9, err_msg=key)

@@ -4,19 +4,38 @@ COMID is a bank of one learner; SADL one on the dyadic cover, which grows as tim
 always-on learners with different rates.
 """
 
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine import replay, whole
+from metrack.engine import replay, rounds, whole
 from metrack.engine.combiners import N_MEMORY
 from metrack.engine.factored import Factored
 from metrack.engine.forms import FORMS, choose
 from metrack.engine.kernels import Floats
-from metrack.engine.rounds import SPREAD, Clock, Pairs, Rule, Trust, make_round, observe, weights
+from metrack.engine.records import Number
+from metrack.engine.rounds import (
+    SPREAD,
+    TINY,
+    Clock,
+    Pairs,
+    Rule,
+    Trust,
+    make_round,
+    observe,
+    weights,
+)
 
 FADES_FROM = 32.0  # length of an interval
 ROUNDING = 1e-14  # a mixture's eigenvalues below this share of the largest are no directions
+
+
+class Ladder(NamedTuple):
+    """Rates and lengths of the learners; see `Bank`."""
+
+    rate: Annotated[float, Number(TINY)]
+    first: Annotated[float, Number(1.0)]
+    ratio: Annotated[float, Number(1.0)]
 
 
 class Bank:
@@ -53,7 +72,7 @@ class Bank:
     ) -> None:
         self.n_features = n_features
         self.rule = rule
-        self.ladder = rate, first, ratio
+        self.ladder = Ladder(rate, first, ratio)
         self.clock = Clock(
             pairs=np.zeros(1, np.int64),
             moved=np.zeros(1, np.int64),
@@ -70,6 +89,17 @@ class Bank:
         )
         self.trust = self._new_trust(0, n_learners)
         self.memory = replay.new_memory(n_features, rule.replays)
+
+    def check(self) -> None:
+        """Refuse a state that no stream can have led to; all records hold what they declare."""
+        rule, n_learners = self.rule, len(self.learners.mu)
+        if not (n_learners > 0 and 1 <= rule.capacity <= self.n_features):
+            raise ValueError(
+                f"{n_learners} learners of rank {rule.capacity} and {self.n_features} features"
+            )
+        rounds.check(self.clock, rule, n_learners)
+        self.form.check(self.learners, rule.divergence, rule.capacity, self.n_features)
+        replay.check(self.memory, rule.replays, int(self.clock.pairs[0]))
 
     @property
     def form(self) -> Any:

@@ -11,11 +11,11 @@ from the solution: |M - M*|^2 / 2 is at most the duality gap, sum of amount |M_i
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from metrack.engine.divergences import LARGEST
+from metrack.engine.divergences import FROBENIUS, LARGEST
 from metrack.engine.elementwise import left, positive_part
 from metrack.engine.kernels import (
     Difference,
@@ -28,6 +28,7 @@ from metrack.engine.kernels import (
     routine,
     row_times,
 )
+from metrack.engine.records import floats
 
 PRECISION = 1e-8  # distance from the solution, relative to |A|
 MOST_ITERATIONS = 5000
@@ -38,10 +39,11 @@ OFF_DIAGONAL = 1e-32  # share of a matrix's square that rotations leave off its 
 class Cone(NamedTuple):
     """The state of J learners. Every array has one entry (block) a learner."""
 
-    matrix: Floats  # M: (J, n, n)
-    multipliers: Floats  # W: (J, n, n)
-    fresh: Floats  # a diagonal entry that no pair has touched
-    mu: Floats
+    matrix: Annotated[Floats, floats("J", "n", "n", least=-LARGEST, most=LARGEST)]  # M
+    multipliers: Annotated[Floats, floats("J", "n", "n", least=-LARGEST, most=LARGEST)]  # W
+    # a diagonal entry that no pair has touched
+    fresh: Annotated[Floats, floats("J", least=0.0, most=1.0)]
+    mu: Annotated[Floats, floats("J", least=1.0, most=LARGEST)]
 
 
 class Scratch(NamedTuple):
@@ -62,6 +64,12 @@ def new_learners(
     fresh = np.full(n_learners, 1.0 if identity else 0.0)
     matrix = fresh[:, None, None] * np.eye(n_features)
     return Cone(matrix, np.zeros_like(matrix), fresh, np.ones(n_learners))
+
+
+def check(learners: Cone, divergence: int, capacity: int, n_features: int) -> None:
+    """Refuse learners that no stream can have led to; their arrays hold what they declare."""
+    if divergence != FROBENIUS:
+        raise ValueError("the elementwise L1 norm is for the Frobenius divergence alone")
 
 
 def grow(learners: Cone, capacity: int) -> Cone:

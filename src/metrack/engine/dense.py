@@ -4,7 +4,7 @@ A metric is kept as a factor L with M = L'L, and moved as in `whole`.
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -20,45 +20,59 @@ from metrack.engine.kernels import (
     kernel,
     row_times,
 )
-from metrack.engine.rounds import SMALLEST, Pairs, Round, difference, make_round, rescale
+from metrack.engine.records import Choice, Flag, Number, counts, floats
+from metrack.engine.rounds import SMALLEST, TINY, Pairs, Round, difference, make_round, rescale
 from metrack.engine.whole import move_factor, project_factor
 
 ITML, LEGO = range(2)
+METHODS = {"itml": ITML, "lego": LEGO}
 
 
 class Target(NamedTuple):
     """How a factored metric moves: similar pairs to at most ``upper``, others to ``lower``."""
 
-    method: int
-    rate: float
-    upper: float
-    lower: float
-    scaled: bool  # u is measured in units of its root mean square
+    method: Annotated[int, Choice(METHODS)]
+    rate: Annotated[float, Number(TINY)]
+    upper: Annotated[float, Number(TINY)]
+    lower: Annotated[float, Number(TINY)]
+    scaled: Annotated[bool, Flag()]  # u is measured in units of its root mean square
+
+
+class PassiveAggressive(NamedTuple):
+    """How a similarity moves."""
+
+    longest: Annotated[float, Number(TINY)]  # step
+    scaled: Annotated[bool, Flag()]  # V is measured in units of its root mean square
 
 
 class Metric(NamedTuple):
     """The learner's state."""
 
-    factor: Floats  # L, (n, n)
-    mu: Floats  # its threshold on squared distances, one entry
+    factor: Annotated[Floats, floats("n", "n", least=-LARGEST, most=LARGEST)]  # L
+    mu: Annotated[Floats, floats(1, least=0.0)]  # its threshold on squared distances
 
 
 class Similarity(NamedTuple):
     """The state of a learner of x'Wz."""
 
-    matrix: Floats  # W, (n, n)
+    matrix: Annotated[Floats, floats("n", "n")]  # W
 
 
 class Clock(NamedTuple):
     """What a stream has shown so far; every array has one entry."""
 
-    pairs: Ints  # or triplets
-    moved: Ints  # those that say something: x != z
-    mean_square: Floats  # of |u|, or of |V|, over those
+    pairs: Annotated[Ints, counts(1)]  # or triplets
+    moved: Annotated[Ints, counts(1)]  # those that say something: x != z
+    mean_square: Annotated[Floats, floats(1, least=0.0)]  # of |u|, or of |V|, over those
 
 
 def _new_clock() -> Clock:
     return Clock(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1))
+
+
+def _check_clock(clock: Clock) -> None:
+    if clock.moved[0] > clock.pairs[0]:
+        raise ValueError(f"clock.moved counts {clock.moved[0]:,} of {clock.pairs[0]:,} pairs")
 
 
 class DenseMetric:
@@ -75,6 +89,12 @@ class DenseMetric:
         self.rule = rule
         self.clock = _new_clock()
         self.learners = Metric(np.eye(n_features), np.array([0.5 * (rule.upper + rule.lower)]))
+
+    def check(self) -> None:
+        """Refuse a state that no stream can have led to; all records hold what they declare."""
+        _check_clock(self.clock)
+        if self.rule.upper > self.rule.lower:
+            raise ValueError(f"the target {self.rule.upper} is above {self.rule.lower}")
 
     def observe(self, pairs: Pairs, draws: Floats) -> Floats:
         """Loss suffered on each pair before learning from it; nothing here is drawn."""
@@ -103,18 +123,19 @@ class DenseSimilarity:
     Parameters
     ----------
     n_features : int
-    longest : float
-        The longest step, C.
-    scaled : bool
-        V = p (p+ - p-)' is measured in units of its root mean square.
+    rule : PassiveAggressive
+        Its steps are at most C, with V = p (p+ - p-)'.
     """
 
-    def __init__(self, n_features: int, longest: float, scaled: bool) -> None:
+    def __init__(self, n_features: int, rule: PassiveAggressive) -> None:
         self.n_features = n_features
-        self.longest = longest
-        self.scaled = scaled
+        self.rule = rule
         self.clock = _new_clock()
         self.learners = Similarity(np.eye(n_features))
+
+    def check(self) -> None:
+        """Refuse a state that no stream can have led to; all records hold what they declare."""
+        _check_clock(self.clock)
 
     def observe(self, anchors: Pairs, gaps: Pairs) -> Floats:
         """Loss suffered on each triplet before learning from it.
@@ -124,12 +145,13 @@ class DenseSimilarity:
         losses = np.empty(len(anchors.y))
         p, d = make_round(1, self.n_features), make_round(1, self.n_features)
         W = self.learners.matrix
-        observe_triplets(W, self.clock, self.longest, self.scaled, anchors, gaps, losses, p, d)
+        longest, scaled = self.rule
+        observe_triplets(W, self.clock, longest, scaled, anchors, gaps, losses, p, d)
         return losses
 
     def matrix(self) -> Floats:
         """W in the units of the data."""
-        return self.learners.matrix / math.sqrt(unit(self.clock, self.scaled))
+        return self.learners.matrix / math.sqrt(unit(self.clock, self.rule.scaled))
 
     def metric(self, j: int) -> Factored:
         """The positive semidefinite part of (W + W') / 2."""

@@ -5,21 +5,24 @@ height above 0, of which the learner's ``total`` of all thresholds is gone.
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from metrack.engine.elementwise import HIGHEST_TOTAL, height, left
+from metrack.engine.divergences import FROBENIUS, LARGEST
+from metrack.engine.elementwise import HIGHEST, HIGHEST_TOTAL, height, left
 from metrack.engine.kernels import Difference, Floats, copy, inner, routine
+from metrack.engine.records import floats
 
 
 class Diagonal(NamedTuple):
     """The state of J learners. Every array has one entry (row) a learner."""
 
-    heights: Floats  # (J, n)
-    total: Floats
-    fresh: Floats  # height of a weight that no pair has touched
-    mu: Floats
+    heights: Annotated[Floats, floats("J", "n", least=-HIGHEST, most=HIGHEST)]
+    total: Annotated[Floats, floats("J", least=0.0, most=HIGHEST_TOTAL)]
+    # Height of a weight that no pair has touched.
+    fresh: Annotated[Floats, floats("J", least=0.0, most=1.0)]
+    mu: Annotated[Floats, floats("J", least=1.0, most=LARGEST)]
 
 
 class Scratch(NamedTuple):
@@ -33,6 +36,12 @@ def new_learners(
     fresh = np.full(n_learners, 1.0 if identity else 0.0)
     heights = np.repeat(fresh[:, None], n_features, axis=1)
     return Diagonal(heights, np.zeros(n_learners), fresh, np.ones(n_learners))
+
+
+def check(learners: Diagonal, divergence: int, capacity: int, n_features: int) -> None:
+    """Refuse learners that no stream can have led to; their arrays hold what they declare."""
+    if divergence != FROBENIUS:
+        raise ValueError("the elementwise L1 norm is for the Frobenius divergence alone")
 
 
 def grow(learners: Diagonal, capacity: int) -> Diagonal:

@@ -26,6 +26,15 @@ def eigenvalue(divergence: int, s: float) -> float:
     return math.exp(s) if divergence == VON_NEUMANN else s
 
 
+def bounds(divergence: int) -> tuple[float, float]:
+    """Between which numbers stored values of the spectrum stay."""
+    if divergence == FROBENIUS:
+        return 0.0, LARGEST
+    if divergence == VON_NEUMANN:
+        return -LOG_LARGEST, LOG_LARGEST
+    return 1.0 / LARGEST, LARGEST
+
+
 @inner
 def shrink(divergence: int, s: float, amount: float) -> float:
     """The proximal map of amount * |M|_* on one stored value, kept within the numbers' limits."""

@@ -10,17 +10,19 @@ every metric keeps its bound; what is read is the metric nearest to M.
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 
-from metrack.engine.divergences import LARGEST
+from metrack.engine.divergences import FROBENIUS, LARGEST
 from metrack.engine.kernels import Difference, Floats, copy, inner, routine
+from metrack.engine.records import floats
 
 # A total beyond this would cost entries of ordinary size digits: heights are counted anew from 0.
 HIGHEST_TOTAL = 1e4
+HIGHEST = LARGEST + HIGHEST_TOTAL
 ROUNDING = 1e-14  # eigenvalues below this share of the largest are no directions
 FEW = 8  # some eigenpairs are found faster alone than with all, where all are so many times more
 
@@ -28,10 +30,12 @@ FEW = 8  # some eigenpairs are found faster alone than with all, where all are s
 class Elementwise(NamedTuple):
     """The state of J learners. Every array has one entry (row) a learner."""
 
-    heights: Floats  # (J, n (n + 1) / 2): rows of the upper triangle, one after another
-    total: Floats
-    fresh: Floats  # height of a diagonal entry that no pair has touched
-    mu: Floats
+    # Rows of the upper triangle, one after another.
+    heights: Annotated[Floats, floats("J", "triangle", least=-HIGHEST, most=HIGHEST)]
+    total: Annotated[Floats, floats("J", least=0.0, most=HIGHEST_TOTAL)]
+    # Height of a diagonal entry that no pair has touched.
+    fresh: Annotated[Floats, floats("J", least=0.0, most=1.0)]
+    mu: Annotated[Floats, floats("J", least=1.0, most=LARGEST)]
 
 
 class Scratch(NamedTuple):
@@ -46,6 +50,12 @@ def new_learners(
     fresh = np.full(n_learners, 1.0 if identity else 0.0)
     none = Elementwise(empty, np.zeros(n_learners), fresh, np.ones(n_learners))
     return widen(none, n_features)
+
+
+def check(learners: Elementwise, divergence: int, capacity: int, n_features: int) -> None:
+    """Refuse learners that no stream can have led to; their arrays hold what they declare."""
+    if divergence != FROBENIUS:
+        raise ValueError("the elementwise L1 norm is for the Frobenius divergence alone")
 
 
 def grow(learners: Elementwise, capacity: int) -> Elementwise:

@@ -7,11 +7,12 @@ drift too fast to learn from, and get what was learned by revisiting with the it
 born with.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from metrack.engine.kernels import Difference, Floats, Ints, copy, inner
+from metrack.engine.records import counts, floats
 
 SHORTEST, LONGEST = 32, 256  # intervals of the learners that revisit
 
@@ -19,11 +20,13 @@ SHORTEST, LONGEST = 32, 256  # intervals of the learners that revisit
 class Memory(NamedTuple):
     """The last pairs, in the units of their time; no slots where none is revisited."""
 
-    u: Floats  # (slots, n)
-    y: Floats
-    where: Ints  # all features
-    written: Ints  # pairs so far; one entry
-    drawn: Ints  # state of the generator; one entry
+    # Finite squares: no feature is beyond 1e40, no unit below 1e-100.
+    u: Annotated[Floats, floats("slots", "n", least=-1e145, most=1e145)]
+    y: Annotated[Floats, floats("slots", least=-1.0, most=1.0)]
+    where: Annotated[Ints, counts("n")]  # all features
+    written: Annotated[Ints, counts(1)]  # pairs so far
+    # State of the generator.
+    drawn: Annotated[Ints, counts(1, least=-(1 << 63), most=(1 << 63) - 1)]
 
 
 def new_memory(n_features: int, replays: int) -> Memory:
@@ -36,6 +39,17 @@ def new_memory(n_features: int, replays: int) -> Memory:
         np.zeros(1, np.int64),
         np.zeros(1, np.int64),
     )
+
+
+def check(memory: Memory, replays: int, n_pairs: int) -> None:
+    """Refuse a memory that so many pairs cannot have led to; its arrays hold what they declare."""
+    slots, written = (LONGEST, n_pairs) if replays > 0 else (0, 0)
+    if memory.y.size != slots or not np.array_equal(memory.where, np.arange(memory.where.size)):
+        raise ValueError(f"the memory has {memory.y.size} slots, expected {slots}")
+    if memory.written[0] != written:
+        raise ValueError(
+            f"the memory counts {memory.written[0]:,} pairs, and the learners {n_pairs:,}"
+        )
 
 
 def widen(memory: Memory, more: int) -> Memory:

@@ -5,16 +5,17 @@ pairs revisited. Nothing predicts with a pair that it has learned from.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from metrack.engine import combiners
 from metrack.engine.cover import active_levels, levels_born
-from metrack.engine.divergences import LARGEST, gain
+from metrack.engine.divergences import DIVERGENCES, LARGEST, gain
 from metrack.engine.forms import copy_learner, is_full, move, project, step_norm
 from metrack.engine.kernels import Difference, Floats, Ints, copy, dot, fill, inner, kernel, routine
-from metrack.engine.losses import LOGISTIC, loss, shortfall, slope
+from metrack.engine.losses import LOGISTIC, LOSSES, loss, shortfall, slope
+from metrack.engine.records import MOST, Choice, Flag, Number, counts, floats
 from metrack.engine.replay import (
     LONGEST,
     SHORTEST,
@@ -24,7 +25,7 @@ from metrack.engine.replay import (
     remembered,
     slot_of,
 )
-from metrack.engine.steps import signed_step
+from metrack.engine.steps import STEPS, signed_step
 
 CONSTANT, INVSQRT = range(2)
 SCHEDULES = {"constant": CONSTANT, "invsqrt": INVSQRT}
@@ -33,6 +34,7 @@ AVERAGE, SAMPLE, BEST = range(3)
 OUTPUTS = {"average": AVERAGE, "sample": SAMPLE, "best": BEST}
 
 CAPPED, SQUASHED, LINEAR = range(3)
+WEIGHT_LOSSES = {"capped": CAPPED, "logistic": SQUASHED, "linear": LINEAR}
 
 
 SPREAD = 2.0  # mean |u|^2 where units are automatic: a pair's weight beside the threshold's
@@ -44,48 +46,53 @@ WORST = 2.0
 USUAL = 500
 TOLERATED = 0.05
 ALARM = 7.0
+TINY = math.ulp(0.0)  # the least number above 0
 
 
 class Rule(NamedTuple):
     """What all learners of a bank have in common, and how they are combined."""
 
-    loss: int
-    divergence: int
-    step: int
-    schedule: int
-    rho: float
-    capacity: int  # of a learner's rank
-    scaled: bool  # u is scaled to a mean |u|^2 of SPREAD
-    first_interval: int  # of the dyadic cover; 0: all learners are always on
-    combiner: int
-    output: int
-    weight_loss: int
-    cap: float
-    replays: int  # pairs revisited after each
+    loss: Annotated[int, Choice(LOSSES)]
+    divergence: Annotated[int, Choice(DIVERGENCES)]
+    step: Annotated[int, Choice(STEPS)]
+    schedule: Annotated[int, Choice(SCHEDULES)]
+    rho: Annotated[float, Number()]
+    capacity: Annotated[int, Number(1, MOST, whole=True)]  # of a learner's rank
+    scaled: Annotated[bool, Flag()]  # u is scaled to a mean |u|^2 of SPREAD
+    # Of the dyadic cover; 0: all learners are always on.
+    first_interval: Annotated[int, Number(0, MOST, whole=True)]
+    combiner: Annotated[int, Choice(combiners.COMBINERS)]
+    output: Annotated[int, Choice(OUTPUTS)]
+    weight_loss: Annotated[int, Choice(WEIGHT_LOSSES)]
+    cap: Annotated[float, Number(TINY)]
+    replays: Annotated[int, Number(0, MOST, whole=True)]  # pairs revisited after each
 
 
 class Trust(NamedTuple):
     """The learners' settings and intervals, and what the combiner remembers of each."""
 
-    rate: Floats
-    rho: Floats
-    length: Floats
-    memory: Floats  # (J, 4)
-    p: Floats  # probabilities in the last round
-    losses: Floats  # what the combiner was told in the last round
+    rate: Annotated[Floats, floats("J", least=0.0)]
+    rho: Annotated[Floats, floats("J", least=0.0)]
+    length: Annotated[Floats, floats("J", least=1.0)]
+    memory: Annotated[Floats, floats("J", combiners.N_MEMORY)]
+    p: Annotated[Floats, floats("J", least=0.0, most=1.0)]  # probabilities in the last round
+    # What the combiner was told in the last round.
+    losses: Annotated[Floats, floats("J", least=0.0, most=1.0)]
 
 
 class Clock(NamedTuple):
     """What a stream has shown so far, beside the learners; every array has one entry."""
 
-    pairs: Ints
-    moved: Ints  # pairs with x != z
-    mean_square: Floats  # of |u|, over those
-    active: Ints  # learners in the last round
-    selected: Ints  # learner that predicted in the last round; for an average the most trusted
-    usual: Floats  # capped loss of late
-    excess: Floats  # how much the latest losses together exceed it
-    changed: Ints  # pair at which a change was last noticed
+    pairs: Annotated[Ints, counts(1)]
+    moved: Annotated[Ints, counts(1)]  # pairs with x != z
+    mean_square: Annotated[Floats, floats(1, least=0.0)]  # of |u|, over those
+    active: Annotated[Ints, counts(1, least=1)]  # learners in the last round
+    # Learner that predicted in the last round; for an average the most trusted.
+    selected: Annotated[Ints, counts(1)]
+    usual: Annotated[Floats, floats(1, least=0.0, most=1.0)]  # capped loss of late
+    # How much the latest losses together exceed it.
+    excess: Annotated[Floats, floats(1, least=0.0, most=ALARM)]
+    changed: Annotated[Ints, counts(1)]  # pair at which a change was last noticed
 
 
 class Pairs(NamedTuple):
@@ -115,6 +122,24 @@ def make_round(n_learners: int, n_features: int) -> Round:
         full=np.zeros(n_features),
         q=np.empty(n_learners),
     )
+
+
+def check(clock: Clock, rule: Rule, n_learners: int) -> None:
+    """Refuse counters that contradict each other; their arrays hold what they declare."""
+    pairs, active = int(clock.pairs[0]), int(clock.active[0])
+    expected = n_learners
+    if rule.first_interval > 0:
+        expected = max(1, (pairs + rule.first_interval - 1) // rule.first_interval).bit_length()
+    if active != expected or active > n_learners:
+        raise ValueError(
+            f"{active} of {n_learners} learners are active after {pairs:,} pairs, expected "
+            f"{expected}"
+        )
+    for name in ("moved", "changed"):
+        if getattr(clock, name)[0] > pairs:
+            raise ValueError(f"clock.{name} counts {getattr(clock, name)[0]:,} of {pairs:,} pairs")
+    if clock.selected[0] >= active:
+        raise ValueError(f"learner {clock.selected[0]} is selected of {active} active ones")
 
 
 @kernel

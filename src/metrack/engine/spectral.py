@@ -11,11 +11,19 @@ step). A round without loss touches the spectrum alone.
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from metrack.engine.divergences import BURG, FROBENIUS, VON_NEUMANN, eigenvalue, shrink
+from metrack.engine.divergences import (
+    BURG,
+    FROBENIUS,
+    LARGEST,
+    VON_NEUMANN,
+    bounds,
+    eigenvalue,
+    shrink,
+)
 from metrack.engine.factored import Factored
 from metrack.engine.kernels import (
     Difference,
@@ -30,6 +38,7 @@ from metrack.engine.kernels import (
     routine,
     row_times,
 )
+from metrack.engine.records import counts, floats
 from metrack.engine.secular import SecularScratch, make_secular_scratch, rank_one_eigh
 
 # A direction whose part outside the basis is smaller than this share of it counts as lying in the
@@ -38,6 +47,7 @@ IN_SPAN = 1e-14
 # Rotations multiply the basis's rounding errors; after so many its columns are made orthonormal
 # again.
 POLISH_EVERY = 256
+ORDERED = 1e-9  # share of the largest eigenvalue by which rounding may put two out of order
 FRAME_FROM = 6  # a frame pays where n is so many times the capacity
 FIRST_COLUMNS = 8  # of a basis without frame; they double as the rank asks
 
@@ -45,15 +55,19 @@ FIRST_COLUMNS = 8  # of a basis without frame; they double as the rank asks
 class Spectral(NamedTuple):
     """The state of J learners. Every array has one entry (row, block) a learner."""
 
-    frame: Floats  # F: (J, n, widest), or (J, 0, 0) where there is no frame
-    width: Ints  # columns of the frame in use
-    basis: Floats  # Q': (J, capacity + 1, widest or n), one row to spare for the step
-    spectrum: Floats  # (J, capacity + 1), stored values, descending
-    rank: Ints  # rows of the basis in use
-    outside: Floats  # a: the stored value of every direction outside the basis
-    mu: Floats
-    dropped: Floats  # eigenvalue mass that the capacity has cost so far
-    age: Ints  # rotations since the basis was last polished
+    # F: (J, n, widest), or (J, 0, 0) where there is no frame.
+    frame: Annotated[Floats, floats("J", "n or 0", "widest")]
+    width: Annotated[Ints, counts("J")]  # columns of the frame in use
+    # Q': (J, capacity + 1 at most, widest or n), one row to spare for the step.
+    basis: Annotated[Floats, floats("J", "rows", "columns")]
+    spectrum: Annotated[Floats, floats("J", "rows")]  # stored values, descending
+    rank: Annotated[Ints, counts("J")]  # rows of the basis in use
+    # a: the stored value of every direction outside the basis.
+    outside: Annotated[Floats, floats("J", least=-LARGEST, most=LARGEST)]
+    mu: Annotated[Floats, floats("J", least=1.0, most=LARGEST)]
+    dropped: Annotated[Floats, floats("J", least=0.0)]  # mass that the capacity has cost so far
+    # Rotations since the basis was last polished.
+    age: Annotated[Ints, counts("J", most=POLISH_EVERY)]
 
 
 class Scratch(NamedTuple):
@@ -92,6 +106,38 @@ def new_learners(
         dropped=np.zeros(n_learners),
         age=np.zeros(n_learners, np.int64),
     )
+
+
+def check(learners: Spectral, divergence: int, capacity: int, n_features: int) -> None:
+    """Refuse learners that no stream can have led to; their arrays hold what they declare."""
+    _, n, widest = learners.frame.shape
+    _, rows, columns = learners.basis.shape
+    rank, width = learners.rank, learners.width
+    if n > 0:
+        fits = (n, widest, rows, columns) == (n_features, 2 * capacity, capacity + 1, widest)
+        fits = fits and bool(np.all(rank <= width) and np.all(width <= widest))
+    else:
+        fits = widest == 0 and columns == n_features and 2 <= rows <= capacity + 1
+        fits = fits and not width.any()
+    if not (fits and np.all(rank < rows)):
+        raise ValueError(
+            f"the frame {learners.frame.shape}, the basis {learners.basis.shape} and their parts "
+            f"in use, up to {width.max()} and {rank.max()}, do not fit {n_features} features and "
+            f"rank {capacity}"
+        )
+    least, most = bounds(divergence)
+    for j, kept in enumerate(rank):
+        spectrum, used = learners.spectrum[j, :kept], width[j] if n > 0 else columns
+        stored = np.append(spectrum, learners.outside[j])
+        # The outside starts at 0 also where no eigenvalue gets there.
+        if stored.max() > most or stored.min() < min(least, 0.0):
+            raise ValueError(f"learner {j} has eigenvalues out of bounds")
+        if np.any(np.diff(spectrum) > ORDERED * np.abs(spectrum).max(initial=0.0)):
+            raise ValueError(f"learner {j} has eigenvalues that do not fall")
+        if np.abs(learners.basis[j, :kept, :used]).max(initial=0.0) > 2.0:
+            raise ValueError(f"learner {j} has a basis that is not orthonormal")
+        if n > 0 and np.abs(learners.frame[j, :, :used]).max(initial=0.0) > 2.0:
+            raise ValueError(f"learner {j} has a frame that is not orthonormal")
 
 
 def grow(learners: Spectral, capacity: int) -> Spectral:

@@ -20,11 +20,11 @@ shrunk to nothing would take long to grow again when it is asked for.
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from metrack.engine.divergences import LARGEST
+from metrack.engine.divergences import BURG, LARGEST
 from metrack.engine.factored import Factored
 from metrack.engine.kernels import (
     Difference,
@@ -39,6 +39,7 @@ from metrack.engine.kernels import (
     routine,
     row_times,
 )
+from metrack.engine.records import counts, floats
 
 SMALLEST = 1e-200  # a squared distance below this has lost its digits
 NOTHING = 1e-12  # a share of q; a step that changes less may be rounding's, and does not pull
@@ -48,9 +49,9 @@ IDENTITY_EVERY = 4  # times n steps: often enough to bound M, and seldom enough 
 class Whole(NamedTuple):
     """The state of J learners. Every array has one entry (block) a learner."""
 
-    factor: Floats  # L: (J, n, n)
-    mu: Floats
-    steps: Ints  # regularised steps so far
+    factor: Annotated[Floats, floats("J", "n", "n", least=-LARGEST, most=LARGEST)]  # L
+    mu: Annotated[Floats, floats("J", least=1.0, most=LARGEST)]
+    steps: Annotated[Ints, counts("J")]  # regularised steps so far
 
 
 class Scratch(NamedTuple):
@@ -70,6 +71,12 @@ def new_learners(
         np.ones(n_learners),
         np.zeros(n_learners, np.int64),
     )
+
+
+def check(learners: Whole, divergence: int, capacity: int, n_features: int) -> None:
+    """Refuse learners that no stream can have led to; their arrays hold what they declare."""
+    if divergence != BURG:
+        raise ValueError("a whole factor is for the Burg divergence alone")
 
 
 def grow(learners: Whole, capacity: int) -> Whole:

@@ -1,6 +1,7 @@
 """FromLabels: learn a metric from points with class labels."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -80,6 +81,10 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     True
     """
 
+    learner_: OnlineLearner | BatchLearner
+    memory_: PairMemory
+    n_features_in_: int
+
     def __init__(
         self,
         learner: OnlineLearner | BatchLearner | None = None,
@@ -109,6 +114,22 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Go on learning, with points and labels as in `fit`; new classes may come at any time."""
         return self._learn(X, y, anew=not hasattr(self, "learner_"))
+
+    @online
+    def save(self, path: str | Path) -> None:
+        """Write all that was learned into a folder, from which `metrack.load` brings it back.
+
+        What is loaded goes on exactly as this would: the learner, the points that are remembered
+        and what is drawn are part of it. Labels must be text or numbers. See `SADL.save`.
+
+        Parameters
+        ----------
+        path : path of a folder
+            Made if missing; must hold nothing but states.
+        """
+        from metrack.estimators.persistence import save
+
+        save(self, path)
 
     def transform(self, X: Any) -> Floats:
         """Embed points where the Euclidean distance is the learned one.
@@ -193,6 +214,21 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         memory = PairMemory(self.memory, self.recent, self.pairs_per_point, rng)
         learner._start(self.n_features_in_, None)
         self.learner_, self.memory_ = learner, memory
+
+    def _go_on(
+        self, learner: OnlineLearner, rng: Any, pairing: Any, arrays: Any, names: Any
+    ) -> None:
+        """Start from a learner and a memory that were saved."""
+        n_features = learner.n_features_in_
+        if self.memory != len(arrays["labels"]):  # before it is allocated
+            raise ValueError(f"{len(arrays['labels'])} labels in a memory of {self.memory!r}")
+        memory = PairMemory(self.memory, self.recent, self.pairs_per_point, rng)
+        memory.unpack(pairing, arrays, n_features)
+        if names is not None:
+            if len(names) != n_features or not all(isinstance(name, str) for name in names):
+                raise ValueError(f"there are not {n_features} names of features")
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.learner_, self.memory_, self.n_features_in_ = learner, memory, n_features
 
     def _check_learner(self, learner: Any) -> None:
         if not isinstance(learner, OnlineLearner | BatchLearner):

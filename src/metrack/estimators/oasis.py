@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.dense import DenseSimilarity
+from metrack.engine.dense import DenseSimilarity, PassiveAggressive
 from metrack.engine.kernels import Floats, Ints
 from metrack.estimators.inputs import (
     PairBatch,
@@ -174,7 +174,8 @@ class OASIS(OnlineEmbedding):
 
     def _make_bank(self, n_features: int) -> DenseSimilarity:
         choice("scale", self.scale, {"auto": 0, None: 0})
-        return DenseSimilarity(n_features, positive("C", self.C), self.scale == "auto")
+        rule = PassiveAggressive(positive("C", self.C), self.scale == "auto")
+        return DenseSimilarity(n_features, rule)
 
     def _batch(self, triplets: Any) -> TripletBatch:
         return TripletBatch(triplets, self.preprocessor_, self.n_features_in_)

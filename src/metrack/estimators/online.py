@@ -34,9 +34,13 @@ class OnlineEmbedding(Embedding):
     def _start(self, n_features: int, preprocessor: Any) -> None:
         # The two that may refuse a setting come before anything changes.
         rng, bank = check_random_state(self.random_state), self._make_bank(n_features)
+        self._go_on(bank, rng, n_features, preprocessor)
+
+    def _go_on(self, bank: Any, rng: Any, n_features: int, preprocessor: Any) -> None:
+        """Start from a bank, new or saved."""
         self.bank_, self.rng_ = bank, rng
         self.preprocessor_ = preprocessor
-        self.n_features_in_ = self._n_features_at_start = n_features
+        self.n_features_in_ = n_features
         self._read: dict[str, Any] = {}
 
     def save(self, path: str | Path) -> None:

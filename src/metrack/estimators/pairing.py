@@ -4,19 +4,21 @@ One part of the memory holds the most recent points, the other a uniform sample 
 (Vitter's reservoir), so that it follows drift and still knows what came first.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from metrack.engine.kernels import Floats, Ints, inner, kernel
-from metrack.estimators.inputs import PairBatch, Points
+from metrack.engine.records import MOST, Flag, Number, Sizes, counts, floats
+from metrack.estimators.inputs import LARGEST, PairBatch, Points
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.settings import is_number, whole
 
 CHUNK = 1024  # points that are paired at a time
 EMPTY = -1  # label of a slot that holds no point
+LABELS = (str, int, float)  # kinds of labels that can be saved
 
 
 class PairMemory:
@@ -52,6 +54,64 @@ class PairMemory:
         self.sparse = False
         self.codes: dict[Hashable, int] = {}
         self.n_codes = 0
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What JSON can say, and the arrays; the generator belongs to the caller."""
+        for label in self.codes:
+            if not isinstance(label, LABELS):
+                kind = type(label).__name__
+                raise TypeError(
+                    f"label {label!r} is {kind}; labels that can be saved are text or numbers"
+                )
+        codes = [[label, code] for label, code in self.codes.items()]
+        plain = {"codes": codes, "n_codes": self.n_codes, "sparse": self.sparse}
+        arrays = {"labels": self.labels, "clock": self.clock}
+        if self.sparse:
+            arrays |= {
+                "data": self.points.data,
+                "indices": self.points.indices.astype(np.int64),
+                "indptr": self.points.indptr.astype(np.int64),
+            }
+        elif self.points is not None:
+            arrays |= {"points": self.points[: self.size]}
+        return plain, arrays
+
+    def unpack(self, plain: Mapping[str, Any], arrays: Mapping[str, Any], n_features: int) -> None:
+        """Take over what `pack` gave, where it is what such a memory may hold."""
+        n_codes = Number(0, MOST, whole=True).checked(plain["n_codes"], "n_codes", {})
+        codes = dict(plain["codes"])
+        if not all(isinstance(each, LABELS) for each in codes):
+            raise ValueError("labels must be text or numbers")
+        known = set(codes.values())
+        own = all(type(code) is int and 0 <= code < n_codes for code in known)
+        if not own or len(known) < len(plain["codes"]):
+            raise ValueError("labels must have a number each, of their own")
+        sizes = {"slots": self.size, "n": n_features}
+        labels = counts("slots", least=EMPTY).checked(arrays["labels"], "labels", sizes)
+        clock = counts(2).checked(arrays["clock"], "clock", sizes)
+        filled = np.arange(self.size) < clock[0]
+        if clock[1] > 1 or not np.array_equal(labels != EMPTY, filled):
+            raise ValueError(f"the memory's slots do not hold what {clock[0]:,} points leave there")
+        if not set(labels[filled].tolist()) <= known:
+            raise ValueError("the memory holds labels that have no name")
+        self.labels, self.clock, self.codes, self.n_codes = labels, clock, codes, n_codes
+        self.sparse = Flag().checked(plain["sparse"], "sparse", {})
+        self.points = self._unpack_points(arrays, sizes)
+
+    def _unpack_points(self, arrays: Mapping[str, Any], sizes: Sizes) -> Any:
+        if not self.sparse:
+            if "points" not in arrays and self.clock[0] == 0:
+                return None
+            points = floats("slots", "n", least=-LARGEST, most=LARGEST)
+            return points.checked(arrays["points"], "points", sizes)
+        data = floats("entries", least=-LARGEST, most=LARGEST).checked(
+            arrays["data"], "data", sizes
+        )
+        indices = counts("entries").checked(arrays["indices"], "indices", sizes)
+        indptr = counts(self.size + 1).checked(arrays["indptr"], "indptr", sizes)
+        found = sp.csr_array((data, indices, indptr), shape=(self.size, sizes["n"]))
+        found.check_format(full_check=True)
+        return found
 
     def teach(self, learner: OnlineLearner, X: Points, labels: Sequence[Hashable]) -> None:
         """Draw pairs for each point in turn, let a fitted learner learn them, remember the point.

@@ -1,20 +1,26 @@
 """Online learners on disk: what was learned, as arrays and plain settings; never code.
 
-A bank is walked by its attributes: tuples of arrays are its state, all else its settings. So no
-field of any form of storage is named here.
+The parts of a bank are records, whose fields declare what they may hold; see `engine.records`. Here
+they are only walked. Names in the file are those of the tables below, whatever Python calls them.
 """
 
 import json
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from metrack.engine import bank, cone, dense, diagonal, elementwise, replay, rounds, spectral, whole
+from metrack.engine.forms import FORMS
+from metrack.engine.records import LARGEST_FLOAT, MOST, Array, Number, Sizes, declared
 from metrack.estimators.inputs import check_preprocessor
-from metrack.estimators.online import OnlineEmbedding
+from metrack.estimators.online import OnlineEmbedding, OnlineLearner
 from metrack.storage import (
+    WRONG,
     Arrays,
     CorruptStateError,
     ForeignStateError,
@@ -27,19 +33,47 @@ from metrack.storage import (
 # What a manifest may name; nothing else is ever imported.
 CLASSES = {
     "COMID": "metrack.estimators.comid",
+    "FromLabels": "metrack.estimators.from_labels",
     "LEGO": "metrack.estimators.lego",
     "OASIS": "metrack.estimators.oasis",
     "OnlineITML": "metrack.estimators.online_itml",
     "POLA": "metrack.estimators.pola",
     "SADL": "metrack.estimators.sadl",
 }
-NOT_SAVED = {"preprocessor", "random_state"}  # the data's own; and part of the generator
-GENERATOR = "generator.key"
-# What entries that are not what they should be lead to.
-WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
+# Part in the file: attribute of a bank.
+PARTS = {
+    "rule": "rule",
+    "ladder": "ladder",
+    "clock": "clock",
+    "learners": "learners",
+    "experts": "trust",
+    "replay": "memory",
+}
+# Kind of a part in the file: the record that it becomes.
+RECORDS: dict[str, Any] = {
+    "rule": rounds.Rule,
+    "ladder": bank.Ladder,
+    "clock": rounds.Clock,
+    "experts": rounds.Trust,
+    "replay": replay.Memory,
+    "spectral": spectral.Spectral,
+    "dense_factor": whole.Whole,
+    "cone": cone.Cone,
+    "elementwise": elementwise.Elementwise,
+    "diagonal": diagonal.Diagonal,
+    "target": dense.Target,
+    "plain_clock": dense.Clock,
+    "dense_metric": dense.Metric,
+    "passive_aggressive": dense.PassiveAggressive,
+    "similarity": dense.Similarity,
+}
+NOT_SAVED = {"preprocessor", "random_state", "learner"}  # the data's; part of the generator; nested
+GENERATOR_SIZE = 624  # numbers of a Mersenne twister
+PAIRING = "pairing"  # part of the arrays' names that are of a FromLabels, and not of its learner
+COUNT = Number(0, MOST, whole=True)
 
 
-def save(learner: OnlineEmbedding, path: str | Path) -> None:
+def save(learner: Any, path: str | Path) -> None:
     """Write a learner into a folder; see `OnlineEmbedding.save`."""
     state = pack(learner)
     with StateFolder(Path(path)) as folder:
@@ -59,13 +93,15 @@ def load(path: str | Path, preprocessor: Any = None) -> Any:
 
     Returns
     -------
-    COMID, SADL, OnlineITML, LEGO, POLA or OASIS
+    COMID, SADL, OnlineITML, LEGO, POLA, OASIS or FromLabels
 
     Raises
     ------
+    FileNotFoundError
+        Where there is no such folder.
     metrack.storage.StateError
-        Where the state is damaged, cut short, not one of metrack, or written by a later metrack.
-        It is a ValueError, and says which.
+        Where the state is damaged, cut short, not one of metrack, or written by a later metrack; or
+        where it holds what no learner can have come to. It is a ValueError, and says which.
 
     Examples
     --------
@@ -83,36 +119,27 @@ def load(path: str | Path, preprocessor: Any = None) -> Any:
     return unpack(state, preprocessor, where=str(path))
 
 
-def pack(learner: OnlineEmbedding) -> State:
+def pack(learner: Any) -> State:
     """All that a fitted learner knows."""
     check_is_fitted(learner)
-    name = type(learner).__name__
-    if name not in CLASSES:
-        raise TypeError(f"{name} cannot be saved; these can: {', '.join(CLASSES)}")
-    arrays, rest = _pack_bank(learner.bank_)
-    learned = {
-        "class": name,
-        "settings": _pack_settings(learner),
-        "n_features": learner.n_features_in_,
-        "n_features_at_start": learner._n_features_at_start,
-        "bank": rest,
-        "threshold": learner._read.get("threshold"),
-        "generator": _pack_generator(learner, arrays),
-    }
-    return State({"learner": learned}, arrays)
+    arrays: Arrays = {}
+    return State({"learner": _pack_any(learner, arrays)}, arrays)
 
 
-def unpack(state: State, preprocessor: Any, where: str) -> OnlineEmbedding:
+def unpack(state: State, preprocessor: Any, where: str) -> Any:
     """The learner that a state describes."""
     points = check_preprocessor(preprocessor)
     try:
-        learner = _unpack(state, where)
+        learner = _unpack_any(state.content["learner"], state.arrays, where)
     except StateError:
         raise
     except (*WRONG, MemoryError) as error:
-        raise CorruptStateError(
-            f"{where} describes no learner: {type(error).__name__}: {error}"
-        ) from error
+        why = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+        raise CorruptStateError(f"{where} describes no learner: {why}") from error
+    if not isinstance(learner, OnlineEmbedding):
+        if points is not None:
+            raise ValueError(f"{where} holds a FromLabels, which has no preprocessor")
+        return learner
     width = learner.n_features_in_
     if points is not None and not callable(points) and points.shape[1] != width:
         raise ValueError(
@@ -122,29 +149,28 @@ def unpack(state: State, preprocessor: Any, where: str) -> OnlineEmbedding:
     return learner
 
 
-def _unpack(state: State, where: str) -> OnlineEmbedding:
-    learned, arrays = state.content["learner"], state.arrays
-    if learned["class"] not in CLASSES:
-        raise ForeignStateError(f"{where} holds a learner {learned['class']!r}, unknown here")
-    kind = getattr(import_module(CLASSES[learned["class"]]), learned["class"])
-    learner: OnlineEmbedding = kind(**learned["settings"])
-    width, start = learned["n_features"], learned["n_features_at_start"]
-    if not (0 < start <= width <= max(array.size for array in arrays.values())):
-        # Before anything is allocated for them.
-        raise CorruptStateError(f"{where} describes {width} features, but its arrays have others")
-    learner._start(start, None)
-    if width != start:
-        learner.bank_.widen(width, width)
-    learner.n_features_in_ = width
-    _unpack_bank(learner.bank_, learned["bank"], arrays, where)
-    _unpack_generator(learner, learned["generator"], arrays)
-    if learned["threshold"] is not None:
-        learner._read["threshold"] = float(learned["threshold"])
-    return learner
+def _pack_any(learner: Any, arrays: Arrays) -> dict[str, Any]:
+    name = type(learner).__name__
+    if name not in CLASSES:
+        raise TypeError(f"{name} cannot be saved; these can: {', '.join(CLASSES)}")
+    described = {"class": name, "settings": _pack_settings(learner)}
+    if isinstance(learner, OnlineEmbedding):
+        return described | _pack_online(learner, arrays)
+    return described | _pack_from_labels(learner, arrays)
 
 
-def _pack_settings(learner: OnlineEmbedding) -> dict[str, Any]:
-    settings = {k: v for k, v in learner.get_params().items() if k not in NOT_SAVED}
+def _unpack_any(described: Mapping[str, Any], arrays: Arrays, where: str) -> Any:
+    name = described["class"]
+    if name not in CLASSES:
+        raise ForeignStateError(f"{where} holds a learner {name!r}, unknown here")
+    learner = getattr(import_module(CLASSES[name]), name)(**described["settings"])
+    if isinstance(learner, OnlineEmbedding):
+        return _unpack_online(learner, described, arrays)
+    return _unpack_from_labels(learner, described, arrays, where)
+
+
+def _pack_settings(learner: Any) -> dict[str, Any]:
+    settings = {k: v for k, v in learner.get_params(deep=False).items() if k not in NOT_SAVED}
     return {name: _plain(value) for name, value in settings.items()}
 
 
@@ -155,77 +181,98 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _pack_bank(bank: Any) -> tuple[Arrays, dict[str, Any]]:
-    arrays: Arrays = {}
-    rest: dict[str, Any] = {}
-    for part, value in _parts(bank).items():
-        if _is_state(value):
-            arrays.update({f"{part}.{field}": a for field, a in value._asdict().items()})
-            rest[part] = type(value).__name__
-        elif hasattr(value, "_asdict"):
-            rest[part] = {field: _plain(each) for field, each in value._asdict().items()}
+def _pack_online(learner: OnlineEmbedding, arrays: Arrays) -> dict[str, Any]:
+    return {
+        "n_features": learner.n_features_in_,
+        "parts": _pack_parts(learner.bank_, arrays),
+        "threshold": learner._read.get("threshold"),
+        "generator": _pack_generator(learner.random_state, learner.rng_, arrays, "generator"),
+    }
+
+
+def _unpack_online(
+    learner: OnlineEmbedding, described: Mapping[str, Any], arrays: Arrays
+) -> OnlineEmbedding:
+    n_features = Number(1, MOST, whole=True).checked(described["n_features"], "n_features", {})
+    bank = _smallest_bank(learner, described["settings"])
+    _unpack_parts(bank, described["parts"], arrays, n_features)
+    _check_rule(described["settings"], described["parts"]["rule"])
+    bank.n_features = n_features
+    bank.check()
+    learner.random_state, rng = _unpack_generator(described["generator"], arrays, "generator")
+    learner._go_on(bank, rng, n_features, None)
+    if described["threshold"] is not None:
+        number = Number(-LARGEST_FLOAT)
+        learner._read["threshold"] = number.checked(described["threshold"], "threshold", {})
+    return learner
+
+
+def _smallest_bank(learner: OnlineEmbedding, settings: Mapping[str, Any]) -> Any:
+    """A bank of one feature, to be filled: it has checked the settings, and allocated nothing."""
+    if settings.get("n_components") is not None:
+        Number(1, MOST, whole=True).checked(settings["n_components"], "n_components", {})
+        settings = {**settings, "n_components": None}
+    return type(learner)(**settings)._make_bank(1)
+
+
+def _pack_parts(bank: Any, arrays: Arrays) -> dict[str, Any]:
+    parts = {name: vars(bank)[held] for name, held in PARTS.items() if held in vars(bank)}
+    forgotten = set(vars(bank)) - set(PARTS.values()) - {"n_features"}
+    if forgotten:
+        raise TypeError(f"{type(bank).__name__} has {forgotten}, which no state has a place for")
+    return {part: _pack_record(record, part, arrays) for part, record in parts.items()}
+
+
+def _pack_record(record: Any, part: str, arrays: Arrays) -> dict[str, Any]:
+    """Its plain fields; arrays go to the others."""
+    plain = {"record": next(name for name, kind in RECORDS.items() if kind is type(record))}
+    for field, holds in declared(type(record)).items():
+        if isinstance(holds, Array):
+            arrays[f"{part}.{field}"] = getattr(record, field)
         else:
-            rest[part] = _plain(value)
-    return arrays, rest
+            plain[field] = holds.plain(getattr(record, field))
+    return plain
 
 
-def _unpack_bank(bank: Any, rest: dict[str, Any], arrays: Arrays, where: str) -> None:
-    """Give a new bank what was saved, where it is what such a bank may hold."""
-    for part, value in _parts(bank).items():
-        saved = rest[part]
-        if _is_state(value):
-            if saved != type(value).__name__:
-                raise ForeignStateError(
-                    f"{where} keeps its {part} as {saved}, and this version of metrack as "
-                    f"{type(value).__name__}; load it with the version that its manifest names"
-                )
-            fields = {k: _checked(arrays, f"{part}.{k}", v) for k, v in value._asdict().items()}
-            setattr(bank, part, value._replace(**fields))
-        elif hasattr(value, "_asdict"):
-            plain = {field: _same_type(saved[field], v) for field, v in value._asdict().items()}
-            setattr(bank, part, value._replace(**plain))
-        else:
-            setattr(bank, part, _same_type(saved, value))
+def _unpack_parts(bank: Any, parts: Mapping[str, Any], arrays: Arrays, n_features: int) -> None:
+    """Give a bank what was saved, where it is what such a bank may hold."""
+    sizes = {"n": n_features, "triangle": n_features * (n_features + 1) // 2}
+    for part, held in PARTS.items():
+        if held not in vars(bank):
+            continue
+        kind, own = RECORDS.get(parts[part]["record"]), type(vars(bank)[held])
+        if kind is None:
+            raise ForeignStateError(f"{part} is {parts[part]['record']!r}, unknown here")
+        if kind is not own and not {kind, own} <= FORMS.keys():
+            raise ValueError(f"{part} is {parts[part]['record']!r}, which this learner has not")
+        setattr(bank, held, _unpack_record(kind, part, parts[part], arrays, sizes))
 
 
-def _same_type(saved: Any, fresh: Any) -> Any:
-    """A plain value, where it is of the expected type; JSON makes lists of tuples."""
-    if isinstance(fresh, tuple):
-        return tuple(_same_type(a, b) for a, b in zip(saved, fresh, strict=True))
-    if type(saved) is not type(_plain(fresh)):
-        raise TypeError(f"{saved!r} in the place of {fresh!r}")
-    return saved
+def _unpack_record(
+    kind: Any, part: str, plain: Mapping[str, Any], arrays: Arrays, sizes: Sizes
+) -> Any:
+    found = {}
+    for field, holds in declared(kind).items():
+        name = f"{part}.{field}"
+        value = arrays[name] if isinstance(holds, Array) else plain[field]
+        found[field] = holds.checked(value, name, sizes)
+    return kind(**found)
 
 
-def _checked(arrays: Arrays, name: str, fresh: Any) -> Any:
-    array = arrays[name]
-    if array.dtype != fresh.dtype or array.ndim != fresh.ndim:
-        raise CorruptStateError(
-            f"{name} is {array.dtype} with {array.ndim} dimensions; expected {fresh.dtype} with "
-            f"{fresh.ndim}"
-        )
-    if any(
-        a < b for a, b in zip(array.shape, fresh.shape, strict=True)
-    ):  # arrays grow with the stream, along any axis, and never shrink
-        raise CorruptStateError(f"{name} has shape {array.shape}, at least {fresh.shape} expected")
-    return array
+def _check_rule(settings: Mapping[str, Any], rule: Mapping[str, Any]) -> None:
+    """Refuse a rule that is not what its learner was asked for by name."""
+    for name in settings.keys() & rule.keys() - {"weight_loss"}:  # of "ader" it is its own
+        asked = settings[name]
+        if isinstance(asked, str) and asked not in ("auto", rule[name]):
+            raise ValueError(f"{name} is {rule[name]!r} in the rule, and {asked!r} in the settings")
 
 
-def _parts(bank: Any) -> dict[str, Any]:
-    return {name: value for name, value in vars(bank).items() if not name.startswith("_")}
-
-
-def _is_state(value: Any) -> bool:
-    return hasattr(value, "_asdict") and all(isinstance(each, np.ndarray) for each in value)
-
-
-def _pack_generator(learner: OnlineEmbedding, arrays: Arrays) -> dict[str, Any] | None:
+def _pack_generator(seed: Any, generator: Any, arrays: Arrays, part: str) -> dict[str, Any] | None:
     """The state of the generator, unless it is numpy's own, which belongs to everyone."""
-    if learner.random_state is None:
+    if seed is None:
         return None
-    _, key, position, has_gauss, gauss = learner.rng_.get_state()
-    arrays[GENERATOR] = np.asarray(key, dtype=np.uint32)
-    seed = learner.random_state
+    _, key, position, has_gauss, gauss = generator.get_state()
+    arrays[f"{part}.key"] = np.asarray(key, dtype=np.uint32)
     shared = isinstance(seed, np.random.RandomState)
     return {
         "random_state": None if shared else _plain(seed),
@@ -235,15 +282,63 @@ def _pack_generator(learner: OnlineEmbedding, arrays: Arrays) -> dict[str, Any] 
     }
 
 
-def _unpack_generator(
-    learner: OnlineEmbedding, saved: dict[str, Any] | None, arrays: Arrays
-) -> None:
+def _unpack_generator(saved: Mapping[str, Any] | None, arrays: Arrays, part: str) -> Any:
+    """The setting ``random_state``, and the generator."""
     if saved is None:
-        return
+        return None, check_random_state(None)
+    key = Array((GENERATOR_SIZE,), 0, 2**32 - 1, np.uint32)
     generator = np.random.RandomState()
     generator.set_state(
-        ("MT19937", arrays[GENERATOR], saved["position"], saved["has_gauss"], saved["gauss"])
+        (
+            "MT19937",
+            key.checked(arrays[f"{part}.key"], f"{part}.key", {}),
+            Number(0, GENERATOR_SIZE, whole=True).checked(saved["position"], "position", {}),
+            Number(0, 1, whole=True).checked(saved["has_gauss"], "has_gauss", {}),
+            Number(-LARGEST_FLOAT).checked(saved["gauss"], "gauss", {}),
+        )
     )
-    learner.rng_ = generator
-    # A generator that was passed in is its own setting.
-    learner.random_state = generator if saved["random_state"] is None else saved["random_state"]
+    seed = saved["random_state"]
+    if seed is None:
+        return generator, generator  # one that was passed in is its own setting
+    return Number(0, 2**32 - 1, whole=True).checked(seed, "random_state", {}), generator
+
+
+def _pack_from_labels(learner: Any, arrays: Arrays) -> dict[str, Any]:
+    template = learner.learner
+    if template is not None:
+        seed = template.random_state
+        if isinstance(seed, np.random.RandomState):
+            raise TypeError("the learner's random_state is a generator; give a number to save it")
+        settings = {**_pack_settings(template), "random_state": _plain(seed)}
+        template = {"class": type(template).__name__, "settings": settings}
+    pairing, more = learner.memory_.pack()
+    arrays |= {f"{PAIRING}.{name}": array for name, array in more.items()}
+    rng = learner.memory_.rng
+    names = getattr(learner, "feature_names_in_", None)
+    return {
+        "template": template,
+        "learner": _pack_any(learner.learner_, arrays),
+        "pairing": pairing,
+        "feature_names": None if names is None else names.tolist(),
+        "generator": _pack_generator(learner.random_state, rng, arrays, f"{PAIRING}.generator"),
+    }
+
+
+def _unpack_from_labels(
+    learner: Any, described: Mapping[str, Any], arrays: Arrays, where: str
+) -> Any:
+    inside = _unpack_any(described["learner"], arrays, where)
+    if not isinstance(inside, OnlineLearner):
+        raise ValueError(f"a FromLabels around {type(inside).__name__}")
+    template = described["template"]
+    if template is not None:
+        if template["class"] != type(inside).__name__:
+            raise ValueError(f"a {template['class']} in the settings, and not in the state")
+        learner.learner = type(inside)(**template["settings"])
+    part = f"{PAIRING}."
+    own = {name.removeprefix(part): a for name, a in arrays.items() if name.startswith(part)}
+    learner.random_state, rng = _unpack_generator(
+        described["generator"], arrays, f"{PAIRING}.generator"
+    )
+    learner._go_on(inside, rng, described["pairing"], own, described["feature_names"])
+    return learner

@@ -1,0 +1,127 @@
+"""What a record may hold, declared at its fields, and checked before compiled code sees it.
+
+Compiled code checks no index. So what comes from outside, a saved state, is held against what the
+fields declare:
+
+    class Whole(NamedTuple):
+        factor: Annotated[Floats, Array("J", "n", "n")]
+        mu: Annotated[Floats, Array("J", least=1.0, most=LARGEST)]
+
+A size is a number or a symbol. n is the number of features and ``triangle`` n (n + 1) / 2; any
+other symbol, such as J for learners, is as large as in the first array that has it, and must be the
+same in all others. Settings are kept by their names, never by the numbers that stand for them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+import numpy as np
+
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
+MOST = 1 << 53  # of a counter: one a microsecond for 285 years, and below what overflows
+Sizes = dict[str, int]
+
+
+class Array(NamedTuple):
+    """An array of such a shape, with numbers in a closed range; finite ones in any case."""
+
+    shape: tuple[str | int, ...]
+    least: float
+    most: float
+    dtype: type
+
+    def checked(self, value: Any, name: str, sizes: Sizes) -> Any:
+        """The array, if it is such a one."""
+        if not (isinstance(value, np.ndarray) and value.dtype == self.dtype):
+            kind = getattr(value, "dtype", type(value).__name__)
+            raise ValueError(f"{name} is {kind}, expected {np.dtype(self.dtype)}")
+        if value.ndim != len(self.shape):
+            raise ValueError(f"{name} has {value.ndim} dimensions, expected {len(self.shape)}")
+        expected = tuple(
+            size if isinstance(size, int) else sizes.setdefault(size, found)
+            for size, found in zip(self.shape, value.shape, strict=True)
+        )
+        if value.shape != expected:
+            raise ValueError(f"{name} has shape {value.shape}, expected {expected}")
+        # Written so that NaN is refused.
+        if value.size and not (self.least <= value.min() and value.max() <= self.most):
+            raise ValueError(
+                f"{name} holds numbers from {value.min():g} to {value.max():g}; they must be "
+                f"between {self.least:g} and {self.most:g}"
+            )
+        return value
+
+
+def floats(*shape: str | int, least: float = -LARGEST_FLOAT, most: float = LARGEST_FLOAT) -> Array:
+    """An array of floats; see `Array`."""
+    return Array(shape, least, most, np.float64)
+
+
+def counts(*shape: str | int, least: int = 0, most: int = MOST) -> Array:
+    """An array of whole numbers; see `Array`."""
+    return Array(shape, least, most, np.int64)
+
+
+class Number(NamedTuple):
+    """A number in a closed range, whole or not."""
+
+    least: float = 0.0
+    most: float = LARGEST_FLOAT
+    whole: bool = False
+
+    def plain(self, value: Any) -> Any:
+        """For JSON."""
+        return int(value) if self.whole else float(value)
+
+    def checked(self, value: Any, name: str, sizes: Sizes) -> Any:
+        """The number, if it is such a one."""
+        kinds = (int,) if self.whole else (int, float)
+        if type(value) not in kinds or not self.least <= value <= self.most:
+            what = "a whole number" if self.whole else "a number"
+            raise ValueError(
+                f"{name} is {value!r}; it must be {what} between {self.least:g} and {self.most:g}"
+            )
+        return value if self.whole else float(value)
+
+
+class Flag(NamedTuple):
+    """True or false."""
+
+    def plain(self, value: Any) -> bool:
+        """For JSON."""
+        return bool(value)
+
+    def checked(self, value: Any, name: str, sizes: Sizes) -> bool:
+        """The truth value, if it is one."""
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} is {value!r}; it must be true or false")
+        return value
+
+
+class Choice:
+    """One of several settings, each with a name.
+
+    Parameters
+    ----------
+    numbers : mapping from names to the numbers that stand for them in the engine
+    """
+
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self.numbers = numbers
+
+    def plain(self, value: int) -> str:
+        """The name."""
+        return next(name for name, number in self.numbers.items() if number == value)
+
+    def checked(self, value: Any, name: str, sizes: Sizes) -> int:
+        """What a known name stands for."""
+        if not isinstance(value, str) or value not in self.numbers:
+            known = ", ".join(self.numbers)
+            raise ValueError(f"{name} is {value!r}, which is unknown; known are {known}")
+        return self.numbers[value]
+
+
+def declared(kind: type) -> dict[str, Any]:
+    """What each field of a record may hold."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {field: get_args(hints[field])[1] for field in kind._fields}  # type: ignore[attr-defined]
