@@ -33,9 +33,9 @@ bench-tracking: .venv/installed
 bench-track: .venv/installed
 	$(BIN)/python benchmarks/track.py
 
-# Many more damaged states than in the tests.
+# Many more damaged and crafted states than in the tests.
 fuzz: .venv/installed
-	METRACK_MUTATIONS=20000 $(BIN)/pytest tests/estimators/test_persistence.py -k flipped
+	METRACK_MUTATIONS=20000 $(BIN)/pytest tests/estimators/test_persistence.py -k "flipped or crafted"
 
 lint: .venv/installed
 	$(BIN)/ruff check

@@ -80,7 +80,10 @@ def _by_names(content: Content, arrays: Arrays) -> tuple[Content, Arrays]:
         _add_regulariser(parts, arrays)
     else:
         parts |= {"clock": {"record": "plain_clock"}}
-    return {**content, "learner": {**learner, "parts": parts}}, arrays
+    content = {**content, "learner": {**learner, "parts": parts}}
+    if "tracking" in content:
+        content["tracking"] = {**content["tracking"], "items": None}
+    return content, arrays
 
 
 def _named_1(setting: str, value: Any) -> Any:

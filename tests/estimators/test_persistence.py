@@ -1,17 +1,22 @@
+import hashlib
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 import metrack
-from metrack import COMID, OASIS, SADL
+from metrack import COMID, OASIS, SADL, FromLabels
+from metrack.estimators.persistence import unpack
 from metrack.migrations import STEPS, VERSION
 from metrack.storage import (
     ARRAYS,
@@ -65,6 +70,41 @@ def test_oasis_too(tmp_path):
     loaded = metrack.load(tmp_path)
     np.testing.assert_array_equal(loaded.observe(triplets[100:]), learner.observe(triplets[100:]))
     np.testing.assert_array_equal(loaded.get_bilinear_matrix(), learner.get_bilinear_matrix())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", ["int", "generator"])
+def test_from_labels_goes_on_like_what_was_saved(sparse, kind, tmp_path):
+    stream = make_stream(4, 200)
+    X = stream.points if not sparse else sp.csr_array(stream.points)
+    y = np.where(stream.points[:, 0] > 0.0, "right", "left")
+    seed = 3 if kind == "int" else np.random.RandomState(3)
+    learner = FromLabels(SADL.as_published(eta0=0.5), memory=20, random_state=seed)
+    learner.fit(X[:50], y[:50]).save(tmp_path)
+    loaded = metrack.load(tmp_path)
+    assert repr(loaded.learner) == repr(learner.learner)
+    assert loaded.get_params(deep=False).keys() == learner.get_params(deep=False).keys()
+    for part in (slice(50, 60), slice(60, 100)):
+        learner.partial_fit(X[part], y[part])
+        loaded.partial_fit(X[part], y[part])
+    assert state(loaded.learner_) == state(learner.learner_)
+    np.testing.assert_array_equal(loaded.transform(X), learner.transform(X))
+    if kind == "int":
+        again = clone(loaded).fit(X, y).get_mahalanobis_matrix()
+        np.testing.assert_array_equal(again, clone(learner).fit(X, y).get_mahalanobis_matrix())
+
+
+def test_from_labels_keeps_feature_names_and_says_what_cannot_be_saved(tmp_path):
+    stream = make_stream(2, 200)
+    learner = FromLabels(random_state=0).fit(stream.points, stream.points[:, 0] > 0.0)
+    learner.feature_names_in_ = np.array(["a", "b"], dtype=object)  # as of a data frame
+    learner.save(tmp_path / "named")
+    loaded = metrack.load(tmp_path / "named")
+    assert loaded.feature_names_in_.tolist() == ["a", "b"]
+    assert loaded.get_feature_names_out().tolist() == learner.get_feature_names_out().tolist()
+    assert not hasattr(FromLabels(metrack.ITML()), "save")
+    with pytest.raises(ValueError, match="no preprocessor"):
+        metrack.load(tmp_path / "named", preprocessor=stream.points)
 
 
 @pytest.mark.parametrize("seed", [7, np.random.RandomState(7)])
@@ -229,18 +269,13 @@ def test_valid_files_that_describe_no_learner(saved, change):
 
 
 def test_header_that_claims_too_much_allocates_nothing(saved):
-    import hashlib
-
     folder = newest(saved[0])
     header = json.dumps({"a": {"dtype": "F64", "shape": [10**18], "data_offsets": [0, 8]}})
     data = struct.pack("<Q", len(header)) + header.encode() + bytes(8)
     (folder / ARRAYS).write_bytes(data)
     manifest = json.loads((folder / MANIFEST).read_text())
     manifest["arrays"] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    del manifest["checksum"]
-    body = json.dumps(manifest, sort_keys=True).encode()
-    manifest["checksum"] = hashlib.sha256(body).hexdigest()
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    write_manifest(folder / MANIFEST, manifest)
     with pytest.raises(CorruptStateError, match="safetensors"):
         metrack.load(saved[0])
 
@@ -356,6 +391,222 @@ def test_every_online_learner_is_covered():
     assert named == set(CLASSES)
     made = {type(make()).__name__ for make in golden_states.LEARNERS.values()}
     assert made == set(CLASSES)
+
+
+def golden(name):
+    """A state of today's format, to be changed."""
+    return read(golden_states.GOLDEN / f"v{VERSION}" / name)
+
+
+def put(name, value, at=0):
+    """A change of one entry of an array."""
+
+    def change(content, arrays):
+        arrays[name].reshape(-1)[at] = value
+
+    return change
+
+
+def repeat(name, times, axis=0):
+    """A change of an array's shape."""
+
+    def change(content, arrays):
+        arrays[name] = np.repeat(arrays[name], times, axis)
+
+    return change
+
+
+def rule(**values):
+    return lambda content, arrays: content["learner"]["parts"]["rule"].update(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("comid-spectral", put("learners.rank", 10**9), "up to 0 and 1000000000"),
+        ("comid-spectral", put("learners.rank", -1), "learners.rank holds numbers from -1"),
+        ("comid-spectral", put("learners.width", 1), "do not fit"),
+        ("comid-spectral", put("learners.spectrum", -1e9), "eigenvalues"),
+        ("comid-spectral", put("learners.basis", 1e9), "not orthonormal"),
+        ("comid-frame", put("learners.width", 3), "do not fit"),
+        ("comid-frame", put("learners.width", 0), "do not fit"),
+        ("comid-frame", put("learners.frame", 1e9), "not orthonormal"),
+        ("comid-frame", repeat("learners.frame", 2, axis=1), "do not fit"),
+        ("comid-frame", rule(capacity=2), "do not fit"),
+        ("comid-frame", rule(capacity=10**9), "rank 1000000000"),
+        ("sadl", repeat("learners.mu", 1000), r"learners.mu has shape \(6000,\)"),
+        ("sadl", put("learners.mu", np.nan), "learners.mu holds numbers from nan"),
+        ("sadl", put("learners.mu", 0.5), "learners.mu"),
+        ("sadl", put("learners.factor", np.inf), "learners.factor"),
+        ("sadl", put("learners.steps", -1), "learners.steps"),
+        ("sadl", put("experts.length", 0.0), "experts.length"),
+        ("sadl", put("replay.where", 10**12), "all features in their order"),
+        ("sadl", put("replay.where", 1), "all features in their order"),
+        ("sadl", repeat("replay.u", 2), "replay.y has shape"),
+        ("sadl", put("clock.active", 7), "7 of 6 learners are active after 40 pairs"),
+        ("sadl", put("clock.active", 3), "3 of 6 learners"),
+        ("sadl", put("clock.selected", 6), "learner 6 is selected"),
+        ("sadl", put("clock.changed", 41), "clock.changed counts 41 of 40"),
+        ("sadl", put("clock.moved", 41), "clock.moved counts 41 of 40"),
+        ("sadl", put("clock.pairs", 41), "counts 40 pairs, and the learners 41"),
+        ("sadl", put("clock.pairs", 10**18), "clock.pairs"),
+        ("sadl", put("replay.written", 39), "counts 39 pairs, and the learners 40"),
+        ("sadl", rule(divergence="other"), "known are frobenius, von_neumann, burg"),
+        ("sadl", rule(divergence=2), "rule.divergence is 2, which is unknown"),
+        ("sadl", rule(divergence="frobenius"), "Burg divergence alone"),
+        ("sadl", rule(loss="logistic"), "'logistic' in the rule, and 'hinge' in the settings"),
+        ("sadl", rule(rho=-1.0), "rule.rho is -1.0"),
+        ("sadl", rule(scaled=1), "must be true or false"),
+        ("sadl", rule(replays=0), "256 slots, expected 0"),
+        ("sadl", rule(first_interval=1 << 62), "first_interval"),
+        ("sadl", lambda c, a: c["learner"]["settings"].update(loss="other"), "loss='other'"),
+        ("sadl", lambda c, a: c["learner"]["settings"].update(n_components=-1), "n_components"),
+        ("sadl", lambda c, a: c["learner"].update(threshold="0.5"), "threshold"),
+        ("sadl-published", put("generator.key", 1), None),
+        ("sadl-published", repeat("generator.key", 2), "generator.key has shape"),
+        (
+            "sadl-published",
+            lambda c, a: c["learner"]["generator"].update(position=10**6),
+            "position is 1000000",
+        ),
+        ("comid-cone", repeat("learners.matrix", 2, axis=1), "learners.matrix has shape"),
+        ("comid-entries", repeat("learners.heights", 2, axis=1), "learners.heights has shape"),
+        ("comid-diagonal", put("learners.total", 1e9), "learners.total"),
+        ("itml", rule(upper=9.0), "target 9.0 is above"),
+        ("lego", put("clock.moved", 41), "clock.moved"),
+        ("oasis", repeat("learners.matrix", 2), "learners.matrix has shape"),
+        ("from-labels", put("pairing.labels", 2), "labels that have no name"),
+        ("from-labels", put("pairing.labels", -1), "slots"),
+        ("from-labels", put("pairing.clock", 2, at=1), "slots"),
+        ("from-labels", put("pairing.points", np.nan), "points"),
+        (
+            "from-labels",
+            lambda c, a: c["learner"]["settings"].update(memory=10**15),
+            "12 labels in a memory of",
+        ),
+        ("from-labels", lambda c, a: c["learner"]["pairing"].update(n_codes=1 << 53), None),
+    ],
+)
+def test_states_that_no_stream_leads_to(name, change, message):
+    """Those without a message are harmless."""
+    crafted = golden(name)
+    change(*crafted)
+    if message is None:
+        unpack(crafted, None, "here")
+    else:
+        with pytest.raises(CorruptStateError, match=f"here describes no learner: .*{message}"):
+            unpack(crafted, None, "here")
+
+
+def test_names_that_format_1_kept_as_numbers(tmp_path):
+    shutil.copytree(golden_states.GOLDEN / "v1" / "sadl", tmp_path / "state")
+    file = newest(tmp_path / "state") / MANIFEST
+    for wrong in (77, -1, "burg", None):
+        manifest = json.loads(file.read_text())
+        manifest["learner"]["bank"]["rule"]["divergence"] = wrong
+        write_manifest(file, manifest)
+        with pytest.raises(CorruptStateError, match=r"of format 1: .*divergence is"):
+            metrack.load(tmp_path / "state")
+    write_manifest(file, manifest | {"version": 0})
+    with pytest.raises(CorruptStateError, match="no known format"):
+        metrack.load(tmp_path / "state")
+
+
+def write_manifest(file, manifest):
+    """Give a manifest a valid checksum."""
+    manifest.pop("checksum", None)
+    body = json.dumps(manifest, sort_keys=True).encode()
+    manifest["checksum"] = hashlib.sha256(body).hexdigest()
+    file.write_text(json.dumps(manifest))
+
+
+def test_width_that_the_file_does_not_have_allocates_nothing():
+    """0.8 MB of weights, said to be 100,000 features whose entries would take 80 GB."""
+    crafted = golden("comid-diagonal")
+    n = 100_000
+    crafted.content["learner"].update(n_features=n)
+    crafted.content["learner"]["settings"].update(psd="on_read")
+    crafted.content["learner"]["parts"]["rule"].update(capacity=n)
+    crafted.arrays["learners.heights"] = np.zeros((1, n))
+    crafted.arrays["replay.u"] = np.zeros((0, n))
+    crafted.arrays["replay.where"] = np.arange(n)
+    loaded, peak = traced(lambda: unpack(crafted, None, "here"))
+    assert loaded.n_features_in_ == n  # as a diagonal it is one
+    assert peak < 10 * 2**20
+    crafted.content["learner"]["parts"]["learners"]["record"] = "elementwise"
+    with pytest.raises(CorruptStateError, match=r"learners\.heights has shape"):
+        unpack(crafted, None, "here")
+
+
+def traced(function):
+    """What a function returns, and the most memory that it had at a time."""
+    tracemalloc.start()
+    try:
+        found = function()
+        return found, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_crafted_states_are_refused_or_go_on():
+    """Checksums are right, numbers are not: no crash, no more memory than the file justifies."""
+    rng = np.random.default_rng(0)
+    names = list(golden_states.LEARNERS)
+    refused = 0
+    for i in range(N_MUTATIONS):
+        name = names[i % len(names)]
+        crafted = golden(name)
+        size = sum(array.nbytes for array in crafted.arrays.values())
+        _craft(crafted, rng)
+        try:
+            learner, peak = traced(lambda state=crafted: unpack(state, None, "here"))
+        except StateError:
+            refused += 1
+            continue
+        assert peak < 5 * 2**20 + 20 * size
+        with np.errstate(all="ignore"):
+            learner.partial_fit(*(each[:5] for each in golden_states.stream(name)[1]))
+    assert refused > 0.4 * N_MUTATIONS
+
+
+NUMBERS_TO_TRY = (-1, 0, 1, 2, 3, 7, 256, 10**9, 2**31, 2**53, 2**62, -(2**62))
+FLOATS_TO_TRY = (np.nan, np.inf, -np.inf, 1e300, -1e300, 1e-300, 1e18, -0.5)
+
+
+def _craft(crafted, rng):
+    """Change an entry or the shape of an array, or a number or name of the manifest."""
+    kind = rng.integers(4)
+    if kind == 0:
+        _craft_json(crafted.content["learner"], rng)
+        return
+    name = sorted(crafted.arrays)[rng.integers(len(crafted.arrays))]
+    array = crafted.arrays[name]
+    if kind < 3 and array.size:
+        tries = NUMBERS_TO_TRY
+        if array.dtype == np.float64:
+            tries += FLOATS_TO_TRY
+        value = tries[rng.integers(len(tries))]
+        if array.dtype == np.uint32:
+            value &= 0xFFFFFFFF
+        array.reshape(-1)[rng.integers(array.size)] = value
+        return
+    axis = int(rng.integers(array.ndim))
+    n = (0, 1, array.shape[axis] - 1, 2 * array.shape[axis])[rng.integers(4)]
+    crafted.arrays[name] = np.resize(
+        array, (*array.shape[:axis], max(n, 0), *array.shape[axis + 1 :])
+    )
+
+
+def _craft_json(inside, rng):
+    key = list(inside)[rng.integers(len(inside))]
+    while isinstance(inside[key], dict) and inside[key]:
+        inside = inside[key]
+        key = list(inside)[rng.integers(len(inside))]
+    tries = (*NUMBERS_TO_TRY, 0.5, -0.5, 1e300, "burg", "spectral", "auto", "", None, True, [], {})
+    value = tries[rng.integers(len(tries))]
+    if key in ("pairs_per_point", "replays") and isinstance(value, int) and value > 256:
+        value = 256  # that much work is what such a setting asks for
+    inside[key] = value
 
 
 GOLDEN = sorted(

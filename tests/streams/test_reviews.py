@@ -161,6 +161,7 @@ def test_a_download_is_made_once_and_checked_ever_after(archive, tmp_path, monke
         return answer(content)
 
     monkeypatch.setattr(reviews, "urlopen", urlopen)
+    monkeypatch.setattr(reviews, "PUBLISHED", {"books/positive.review": 20})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("METRACK_REVIEWS", raising=False)
     assert load_reviews().counts.shape == load_reviews(archive).counts.shape
@@ -172,6 +173,17 @@ def test_a_download_is_made_once_and_checked_ever_after(archive, tmp_path, monke
     cut(path)
     with pytest.raises(ValueError, match="delete it to download it again"):
         load_reviews()
+
+
+@pytest.mark.parametrize("content", ["other reviews", "a page", "cut short"])
+def test_a_download_that_is_not_what_was_published(content, archive, tmp_path, monkeypatch):
+    data = archive.read_bytes()
+    given = {"other reviews": data, "a page": b"<html>", "cut short": data[: len(data) // 2]}
+    message = {"other reviews": r"books/positive.review has 20 reviews, and had 1,000"}
+    monkeypatch.setattr(reviews, "urlopen", lambda address, timeout: answer(given[content]))
+    with pytest.raises(ValueError, match=message.get(content, "cut short, or neither")):
+        reviews.download(tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
 
 
 @pytest.mark.parametrize("trouble", ["no network", "broken off"])

@@ -6,7 +6,9 @@ import io
 import json
 import lzma
 import os
+import shutil
 import threading
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
-from metrack.storage import read
+from metrack.storage import CorruptStateError, State, StateFolder, read
 from metrack.tracking import sources
 from metrack.tracking.columns import Columns, ReadSpec
 from metrack.tracking.items import read_items
@@ -180,6 +182,119 @@ def test_pairs_of_ids(name, tmp_path, expected):
     items = read_items(tmp_path / name)
     run(tmp_path / "pairs.csv", tmp_path / "state", items=items)
     check(tmp_path / "state", expected)
+
+
+def write_items(path, points, names, features="pqr"):
+    rows = (
+        f"{n},{','.join(map(repr, row))}\n" for n, row in zip(names, points.tolist(), strict=True)
+    )
+    path.write_text(f"id,{','.join(features)}\n" + "".join(rows))
+    return read_items(path)
+
+
+def test_items_that_changed_under_the_same_ids_are_noticed(tmp_path):
+    write_id_csv(tmp_path / "pairs.csv")
+    out, file = tmp_path / "state", tmp_path / "items.csv"
+    run(tmp_path / "pairs.csv", out, items=write_items(file, ITEMS, NAMES))
+    before = learned(out)
+    changed = ITEMS.copy()
+    changed[3, 1] += 1e-9
+    for points, names in ((changed, NAMES), (ITEMS[:-1], NAMES[:-1]), (ITEMS, NAMES[::-1])):
+        items = write_items(file, points, names)
+        with pytest.raises(ValueError, match=r"not those that .*state was .*40 items.*--new-items"):
+            run(tmp_path / "pairs.csv", out, items=items)
+    assert learned(out) == before
+    # In another order, in another format, and with more of them, they are the same.
+    order = np.random.default_rng(0).permutation(len(ITEMS))
+    run(tmp_path / "pairs.csv", out, items=write_items(file, ITEMS[order], np.take(NAMES, order)))
+    sparse = tmp_path / "i.npz"
+    np.savez(sparse, **sparse_parts(ITEMS), ids=np.array(NAMES))
+    run(tmp_path / "pairs.csv", out, items=read_items(sparse, ["p", "q", "r"]))
+    more = write_items(file, np.vstack([ITEMS, ITEMS[:1]]), [*NAMES, "new"])
+    with (tmp_path / "pairs.csv").open("a") as pairs:
+        pairs.write(f"new,{NAMES[1]},1\n")
+    run(tmp_path / "pairs.csv", out, items=more)
+    with pytest.raises(ValueError, match="41 items then and 40 now"):
+        run(tmp_path / "pairs.csv", out, items=write_items(file, ITEMS, NAMES))
+    # And there is a way to go on with others.
+    with (tmp_path / "pairs.csv").open("a") as pairs:
+        pairs.write(f"{NAMES[0]},{NAMES[1]},1\n")
+    items = write_items(file, changed, NAMES)
+    run(tmp_path / "pairs.csv", out, items=items, new_items=True)
+    run(tmp_path / "pairs.csv", out, items=items)
+    assert Tracking.load(out).learner.n_pairs_seen_ == len(Y) + 2
+
+
+def sparse_parts(points):
+    matrix = sp.csr_array(points)
+    parts = {name: getattr(matrix, name) for name in ("data", "indices", "indptr")}
+    return parts | {"shape": np.array(matrix.shape)}
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ("pqs", r"the items lack 'r' and have 's'"),
+        ("qpr", r"the items have 'q' where 'p' was"),
+    ],
+)
+def test_features_that_differ_are_named(features, message, tmp_path):
+    write_id_csv(tmp_path / "pairs.csv")
+    file = tmp_path / "items.csv"
+    run(tmp_path / "pairs.csv", tmp_path / "state", items=write_items(file, ITEMS, NAMES))
+    items = write_items(file, ITEMS, NAMES, features)
+    with pytest.raises(ValueError, match=f"{message}: .*state was learned on 3 features"):
+        run(tmp_path / "pairs.csv", tmp_path / "state", items=items, new_items=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t, a: t["history"].update(width=0),
+        lambda t, a: t["history"].update(pairs=256),
+        lambda t, a: t["history"].update(pairs=255),
+        lambda t, a: t["history"].update(total=-1.0),
+        lambda t, a: a.update({"history.losses": np.zeros(9)}),
+        lambda t, a: a.update({"history.shares": np.zeros((1, 4))}),
+        lambda t, a: a.update({"recent.pairs": np.zeros((9, 2, 4))}),
+        lambda t, a: a.update({"recent.y": np.zeros(9)}),
+        lambda t, a: t.update(features=["p"]),
+        lambda t, a: t.update(features=[1, 2, 3]),
+        lambda t, a: t.update(columns=7),
+        lambda t, a: t.update(bad_rows=-1),
+        lambda t, a: t.update(items={"n_items": "3", "fingerprint": ""}),
+        lambda t, a: t.update(aside={"file": "a"}),
+        lambda t, a: t["place"].update(offset=-1),
+        lambda t, a: t["place"].pop("tail"),
+        lambda t, a: t["place"].update(file=3),
+        lambda t, a: t.pop("place"),
+    ],
+)
+def test_states_that_no_tracking_leads_to(change, tmp_path):
+    write_csv(tmp_path / "p.csv", wide_lines(ITEMS, ROWS, Y))
+    run(tmp_path / "p.csv", tmp_path / "state")
+    content, arrays = read(tmp_path / "state")
+    change(content["tracking"], arrays)
+    plain = {name: content[name] for name in ("learner", "tracking")}
+    with StateFolder(tmp_path / "state") as folder:
+        folder.write(State(plain, arrays))
+    with pytest.raises(CorruptStateError, match="describes no tracking"):
+        Tracking.load(tmp_path / "state")
+
+
+def test_golden_tracking_goes_on(tmp_path):
+    """A state of ``metrack track`` in format 1, of 300 pairs of ids; it had no fingerprint."""
+    golden = Path(__file__).with_name("golden") / "v1"
+    shutil.copytree(golden, tmp_path / "v1")
+    items = read_items(tmp_path / "v1" / "items.csv")
+    pairs, out = tmp_path / "v1" / "pairs.csv", tmp_path / "v1" / "tracked"
+    assert run(pairs, out, items=items).pairs == 0
+    with pairs.open("a") as file:
+        file.write("p0,p1,1\n")
+    assert run(pairs, out, items=items).seen == 301
+    changed = items._replace(points=items.points + 1.0)
+    with pytest.raises(ValueError, match="--new-items"):
+        run(pairs, out, items=changed)
 
 
 def test_pairs_of_row_numbers_with_sparse_items(tmp_path):

@@ -153,6 +153,12 @@ def track(
             "--new-source", help="SOURCE holds only rows not learned yet: read it from its start."
         ),
     ] = False,
+    new_items: Annotated[
+        bool,
+        typer.Option(
+            "--new-items", help="Items under the same ids have changed: go on with those of now."
+        ),
+    ] = False,
     save_pairs: Annotated[
         int, typer.Option(min=1, help="Save after so many pairs ...")
     ] = 1_000_000,
@@ -195,6 +201,7 @@ def track(
         columns=Columns() if columns is None else parse_columns(columns),
         bad_rows=bad_rows,
         new_source=new_source,
+        new_items=new_items,
         saves=SavePolicy(save_pairs, save_seconds),
     )
     start = time.monotonic()

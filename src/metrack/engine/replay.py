@@ -44,8 +44,10 @@ def new_memory(n_features: int, replays: int) -> Memory:
 def check(memory: Memory, replays: int, n_pairs: int) -> None:
     """Refuse a memory that so many pairs cannot have led to; its arrays hold what they declare."""
     slots, written = (LONGEST, n_pairs) if replays > 0 else (0, 0)
-    if memory.y.size != slots or not np.array_equal(memory.where, np.arange(memory.where.size)):
+    if memory.y.size != slots:
         raise ValueError(f"the memory has {memory.y.size} slots, expected {slots}")
+    if not np.array_equal(memory.where, np.arange(memory.where.size)):
+        raise ValueError("the memory does not name all features in their order")
     if memory.written[0] != written:
         raise ValueError(
             f"the memory counts {memory.written[0]:,} pairs, and the learners {n_pairs:,}"

@@ -25,6 +25,9 @@ VARIABLE = "METRACK_REVIEWS"
 PARTS = ("positive", "negative", "unlabeled")
 PATIENCE = 60  # seconds without an answer
 N_REVIEWS, N_WORDS = 11_402, 2_369  # the paper's
+CATEGORIES = ("books", "electronics")
+# Reviews in each file of the published archive that are known to be there.
+PUBLISHED = {f"{each}/{part}.review": 1000 for each in CATEGORIES for part in PARTS[:2]}
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Corpus:
 
 def load_reviews(
     path: str | Path | None = None,
-    categories: Sequence[str] = ("books", "electronics"),
+    categories: Sequence[str] = CATEGORIES,
     n_reviews: int | None = N_REVIEWS,
     n_words: int = N_WORDS,
 ) -> Corpus:
@@ -241,7 +244,8 @@ def _names(categories: Sequence[str]) -> Iterator[str]:
 def download(folder: Path | None = None, sha256: str | None = None) -> Path:
     """Fetch the published archive, once.
 
-    The dataset's home page gives no checksum. The one of the first download is kept beside the
+    The dataset's home page gives no checksum. So the first download must be an archive of reviews
+    that holds as many labelled ones as the published one. Its checksum is then kept beside the
     file, and what is in the cache must have it ever after.
 
     Parameters
@@ -259,6 +263,8 @@ def download(folder: Path | None = None, sha256: str | None = None) -> Path:
         partial = path.with_name(f"{ARCHIVE}.{os.getpid()}.part")
         try:
             _fetch(HOME + ARCHIVE, partial)
+            if sha256 is None:
+                _check_published(partial)
             note.write_text(_digest(partial), encoding="ascii")
             partial.replace(path)
         finally:
@@ -269,6 +275,19 @@ def download(folder: Path | None = None, sha256: str | None = None) -> Path:
             f"{path} does not have the checksum {expected}; delete it to download it again"
         )
     return path
+
+
+def _check_published(path: Path) -> None:
+    """Refuse a download that is not the published archive, as far as it is known."""
+    for name, file in _from_archive(path, CATEGORIES):
+        lines = [line for line in file if line.strip()]
+        for number, line in enumerate(lines, start=1):
+            _review(line, f"{name}, line {number}")
+        if len(lines) != PUBLISHED.get(name, len(lines)):
+            raise ValueError(
+                f"{HOME + ARCHIVE} is not what was published: {name} has {len(lines):,} reviews, "
+                f"and had {PUBLISHED[name]:,}; give the path of the published {ARCHIVE}"
+            )
 
 
 def _fetch(address: str, path: Path) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from metrack.engine.records import MOST, Number, floats
+
 Floats = NDArray[np.float64]
 
 FIRST_WIDTH = 256  # pairs of a block at the start
@@ -75,13 +77,25 @@ class History:
     @classmethod
     def unpack(cls, plain: dict[str, Any], arrays: dict[str, Any]) -> "History":
         """The inverse of `pack`."""
-        shares = arrays[f"{PREFIX}shares"]
-        found = cls(shares.shape[1])
-        found.width, found.pairs = int(plain["width"]), int(plain["pairs"])
-        found.total = float(plain["total"])
+        found = cls(0)
+        width, pairs, total = plain["width"], plain["pairs"], plain["total"]
+        found.width = Number(FIRST_WIDTH, MOST, whole=True).checked(width, "history.width", {})
+        found.pairs = Number(0, width - 1, whole=True).checked(pairs, "history.pairs", {})
+        found.total = Number().checked(total, "history.total", {})
         found.losses, found.memory = arrays[f"{PREFIX}losses"], arrays[f"{PREFIX}memory"]
-        found.shares = shares
+        found.shares = arrays[f"{PREFIX}shares"]
         return found
+
+    def check(self, n_pairs: int, n_features: int) -> None:
+        """Refuse what a learner that has seen so many pairs cannot have left."""
+        sizes = {"n": n_features}
+        floats("blocks", least=0.0).checked(self.losses, "history.losses", sizes)
+        known = np.nan_to_num(self.memory, nan=1.0)  # learners with a single rate have none
+        floats("blocks", least=1.0).checked(known, "history.memory", sizes)
+        floats("blocks", "n", least=0.0, most=2.0).checked(self.shares, "history.shares", sizes)
+        told = self.width * len(self.losses) + self.pairs
+        if len(self.losses) >= MOST_BLOCKS or told > n_pairs:
+            raise ValueError(f"a history of {told:,} pairs, of which {n_pairs:,} were learned")
 
 
 def memory_of(learner: Any) -> float:

@@ -1,7 +1,9 @@
 """Files of items: a point for each id, dense or sparse."""
 
+import hashlib
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +30,72 @@ class Items(NamedTuple):
     def rows(self) -> dict[str, int]:
         """Row of each id."""
         return {key: i for i, key in enumerate(self.ids)}
+
+
+class Mark(NamedTuple):
+    """What a state keeps of its items: how many there were, and their fingerprint."""
+
+    n_items: int
+    fingerprint: str
+
+    @classmethod
+    def of(cls, items: Items, n_items: int | None = None) -> "Mark":
+        """Ids and values of the first so many items, or of all; in whatever order they come."""
+        n_items = len(items.ids) if n_items is None else n_items
+        total = 0
+        for key, (where, values) in zip(
+            items.ids[:n_items], _sparse_rows(items.points), strict=False
+        ):
+            digest = hashlib.sha256(key.encode(errors="surrogatepass") + b"\0")
+            digest.update(where.astype(np.int64).tobytes())
+            digest.update(values.tobytes())
+            total += int.from_bytes(digest.digest(), "big")
+        return cls(n_items, f"{total % (1 << 256):064x}")
+
+
+def _sparse_rows(points: Points) -> Iterator[tuple[Any, Any]]:
+    """Where each point is not 0, and its values there: the same for all kinds of files."""
+    if sp.issparse(points):
+        for start, stop in pairwise(points.indptr):
+            values = points.data[start:stop]
+            yield points.indices[start:stop][values != 0.0], values[values != 0.0]
+    else:
+        for row in points:
+            where = np.flatnonzero(row)
+            yield where, row[where]
+
+
+def check_unchanged(items: Items, mark: Mark | None, where: str) -> None:
+    """Refuse items that are not those a state was learned with; there may be more after them."""
+    if mark is None or Mark.of(items, mark.n_items) == mark:
+        return
+    raise ValueError(
+        f"the items are not those that {where} was learned with: of {mark.n_items:,} items then "
+        f"and {len(items.ids):,} now, some are gone or have other values. Give the earlier items, "
+        "new ones after them; or --new-items to go on with what there is now"
+    )
+
+
+def check_features(items: Items, known: Sequence[str] | None, where: str) -> None:
+    """Refuse items with other features than a state was learned on, and name the difference."""
+    if known is None or items.features == list(known):
+        return
+    gone = [name for name in known if name not in set(items.features)]
+    new = [name for name in items.features if name not in set(known)]
+    if gone or new:
+        lists = [("lack", gone), ("have", new)]
+        what = " and ".join(f"{verb} {_some(names)}" for verb, names in lists if names)
+    else:
+        i = next(i for i, (a, b) in enumerate(zip(items.features, known, strict=True)) if a != b)
+        what = f"have {items.features[i]!r} where {known[i]!r} was"
+    raise ValueError(
+        f"the items {what}: {where} was learned on {len(known)} features, in their order"
+    )
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def read_items(path: Path, features: Sequence[str] | None = None) -> Items:

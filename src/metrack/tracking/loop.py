@@ -11,7 +11,7 @@ from metrack.estimators.online import OnlineLearner
 from metrack.storage import StateFolder, has_state
 from metrack.tracking.columns import Columns, ReadSpec
 from metrack.tracking.history import last_change, memory_of
-from metrack.tracking.items import Items
+from metrack.tracking.items import Items, Mark, check_unchanged
 from metrack.tracking.pieces import Pace, Piece, pieces
 from metrack.tracking.prefetch import prefetch
 from metrack.tracking.quarantine import Quarantine
@@ -44,6 +44,7 @@ class Run(NamedTuple):
     columns: Columns = Columns()
     bad_rows: str = "stop"  # "stop", "skip", or a file
     new_source: bool = False
+    new_items: bool = False
     saves: SavePolicy = SavePolicy()
 
 
@@ -97,8 +98,14 @@ def track(
 def _begin(run: Run) -> Tracking:
     if not has_state(run.out):
         run.learner.preprocessor = run.items.points if run.items else None
-        return Tracking(run.learner, run.items)
+        tracking = Tracking(run.learner, run.items)
+        tracking.mark = Mark.of(run.items) if run.items else None
+        return tracking
     tracking = Tracking.load(run.out, run.items)
+    if run.items is not None:
+        if not run.new_items:
+            check_unchanged(run.items, tracking.mark, str(run.out))
+        tracking.mark = Mark.of(run.items)
     learner = tracking.learner
     if type(learner) is not type(run.learner) and "estimator" in run.settings:
         raise ValueError(

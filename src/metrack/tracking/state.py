@@ -6,11 +6,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from metrack.engine.records import MOST, Number, floats
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.persistence import pack, unpack
-from metrack.storage import CorruptStateError, State, read
+from metrack.storage import WRONG, CorruptStateError, State, read
 from metrack.tracking.history import History
-from metrack.tracking.items import Items
+from metrack.tracking.items import Items, Mark, check_features
 from metrack.tracking.layouts import Rows
 
 RECENT = 200  # pairs kept for a look at the embedding ...
@@ -34,6 +35,7 @@ class Tracking:
         self.learner, self.items = learner, items
         self.checkpoint: dict[str, Any] | None = None
         self.features: list[str] | None = items.features if items else None
+        self.mark: Mark | None = None  # of the items that were learned with
         self.columns: list[str] | None = None
         self.bad_rows = 0
         self.quarantine: dict[str, Any] = {}  # the file of bad rows, and its size
@@ -73,6 +75,7 @@ class Tracking:
             "columns": self.columns,
             "bad_rows": self.bad_rows,
             "aside": self.quarantine,
+            "items": self.mark and self.mark._asdict(),
         }
         if self.history is not None:
             tracking["history"], more = self.history.pack()
@@ -94,16 +97,42 @@ class Tracking:
             return found
         try:
             found.checkpoint, found.columns = saved["place"], saved["columns"]
-            found.features, found.bad_rows = saved["features"], int(saved["bad_rows"])
+            found.features, found.bad_rows = saved["features"], saved["bad_rows"]
             found.quarantine = dict(saved["aside"])
             if "history" in saved:
                 found.history = History.unpack(saved["history"], state.arrays)
+            found.mark = None if saved["items"] is None else Mark(**saved["items"])
             found.recent = state.arrays.get("recent.pairs")
             found.recent_y = state.arrays.get("recent.y", found.recent_y)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+            found._check()
+        except WRONG as error:
             raise CorruptStateError(f"{path} describes no tracking: {error}") from error
-        if items is not None and items.features != found.features:
-            raise ValueError(
-                f"the items do not have the features that {path} was learned on, in their order"
-            )
+        if items is not None:
+            check_features(items, found.features, str(path))
         return found
+
+    def _check(self) -> None:
+        """Refuse what does not belong together."""
+        seen, n = self.learner.n_pairs_seen_, self.learner.n_features_in_
+        if self.history is not None:
+            self.history.check(seen, n)
+        if self.recent is not None:
+            sizes = {"n": n}
+            floats("kept", 2, "n").checked(self.recent, "recent.pairs", sizes)
+            floats("kept", least=-1.0, most=1.0).checked(self.recent_y, "recent.y", sizes)
+        for names in (self.features, self.columns):
+            if not (names is None or all(isinstance(each, str) for each in names)):
+                raise ValueError(f"{names!r} are no names of columns")
+        if self.features is not None and len(self.features) != n:
+            raise ValueError(f"{len(self.features)} names for {n} features")
+        counted = {"bad_rows": self.bad_rows}
+        if self.mark is not None:
+            counted["items"] = self.mark.n_items
+        if (at := self.checkpoint) is not None:
+            counted |= {name: at[name] for name in ("offset", "lines", "before")}
+            if not (isinstance(at["file"], str) and isinstance(at["tail"], str)):
+                raise ValueError("its checkpoint is in no file")
+        if self.quarantine:
+            counted["quarantine"] = self.quarantine["size"]
+        for name, value in counted.items():
+            Number(0, MOST, whole=True).checked(value, name, {})
