@@ -70,7 +70,6 @@ RECORDS: dict[str, Any] = {
 NOT_SAVED = {"preprocessor", "random_state", "learner"}  # the data's; part of the generator; nested
 GENERATOR_SIZE = 624  # numbers of a Mersenne twister
 PAIRING = "pairing"  # part of the arrays' names that are of a FromLabels, and not of its learner
-COUNT = Number(0, MOST, whole=True)
 
 
 def save(learner: Any, path: str | Path) -> None:
