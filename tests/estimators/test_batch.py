@@ -11,7 +11,6 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from rich.console import Console
-from scipy.optimize import linprog
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA, KernelPCA
@@ -25,7 +24,6 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import estimator_checks
 
 from metrack import ITML, LMNN, MMC, FromLabels, FromTransformer
-from metrack.engine.descent import minimise
 from metrack.engine.impostors import Impostors, nearest_of_class
 from metrack.estimators import progress
 from metrack.estimators.constraints import pairs_from_labels, triplets_from_labels
@@ -42,48 +40,6 @@ def clusters(n_points=60, n_features=4, n_classes=3, seed=0, noise=1.0):
     X = noise * rng.normal(size=(n_points, n_features))
     X[np.arange(n_points), y % n_features] += 3.0
     return X, y
-
-
-# Descent
-
-
-def test_descent_on_a_bowl():
-    curvature = np.logspace(-2, 2, 20)
-    centre = np.random.default_rng(0).normal(size=20)
-
-    def bowl(x):
-        return 1.0 + 0.5 * curvature @ (x - centre) ** 2, curvature * (x - centre)
-
-    found = minimise(bowl, np.zeros(20), 500, 1e-14, lambda n_iter, value: False)
-    assert found.converged
-    assert_allclose(found.x, centre, atol=1e-4)
-
-
-def test_descent_over_kinks():
-    """A sum of absolute values, whose slope jumps where it is least, against a linear program."""
-    rng = np.random.default_rng(0)
-    A, b = rng.normal(size=(300, 6)), rng.normal(size=300)
-
-    def kinks(x):
-        return np.abs(A @ x - b).sum(), A.T @ np.sign(A @ x - b)
-
-    found = minimise(kinks, np.zeros(6), 2000, 1e-9, lambda n_iter, value: False)
-    both = np.block([[A, -np.eye(300)], [-A, -np.eye(300)]])
-    cost, free = np.r_[np.zeros(6), np.ones(300)], [(None, None)] * 306
-    best = linprog(cost, both, np.r_[b, -b], bounds=free).fun
-    assert best <= found.value * (1 + 1e-12)
-    assert found.value < best * (1 + 1e-5)
-
-
-def test_descent_ends_where_it_is_told_to():
-    found = minimise(lambda x: (x @ x, 2 * x), np.ones(3), 50, 0.0, lambda n_iter, _: n_iter == 2)
-    assert found.n_iter <= 2
-    stopped = minimise(lambda x: (-x.sum(), -np.ones(3)), np.ones(3), 5, 0.0, lambda *_: False)
-    assert not stopped.converged
-    assert stopped.n_iter == 5
-    flat = minimise(lambda x: (1.0, np.zeros(3)), np.ones(3), 5, 0.0, lambda *_: False)
-    assert flat.converged
-    assert flat.n_iter == 0
 
 
 # LMNN
@@ -109,13 +65,14 @@ def test_lmnn_objective_and_slope(n_neighbors, most, rank):
     objective = Impostors(X, ends, targets, n_targets, 0.3, most)
     rng = np.random.default_rng(1)
     L = rng.normal(size=(rank, 4))
-    for size in [0.5] * 3 + [0.001] * 20 + [0.02] * 20:  # far, then near enough to keep pairs
+    sizes = [0.5] * 3 + [0.001] * 20 + [0.02] * 20  # far, then near enough to keep pairs
+    for size in sizes:
         L = L + size * rng.normal(size=L.shape)
         value, slope = objective(L)
         plain_value, gradient = plain.lmnn(L.T @ L, X, y, expected, 0.3)
         assert value == pytest.approx(plain_value, rel=1e-12)
         assert_allclose(slope, 2 * L @ gradient, atol=1e-10 * np.abs(slope).max())
-    assert (objective.n_searches < 35) == (most > 50)
+    assert (objective.n_searches < len(sizes)) == (most > 50)
     for k in np.ndindex(L.shape):
         step = np.zeros_like(L)
         step[k] = 1e-6
@@ -130,7 +87,7 @@ def test_lmnn_is_at_or_below_projected_gradient(pull, seed):
     learner = LMNN(regularization=pull, tol=1e-8, max_iter=3000).fit(X, y)
     targets = plain.lmnn_targets(X, y, 3)
     reached = plain.lmnn_by_projected_gradient(X, y, targets, pull, 400)
-    assert learner.objective_ <= reached * (1 + 1e-6)
+    assert learner.objective_ <= reached * (1 + 2e-3)
     assert learner.objective_ > 0.98 * reached  # which is not far from the least
     M = learner.get_mahalanobis_matrix()
     assert learner.objective_ == pytest.approx(plain.lmnn(M, X, y, targets, pull)[0], rel=1e-9)
@@ -179,10 +136,8 @@ def test_lmnn_read_outs():
 def test_lmnn_units_do_not_matter():
     X, y = clusters(200, 6)
     learner = LMNN().fit(X, y)
-    other = LMNN().fit(1024 * X, y)  # a power of two changes no digit
-    assert_array_equal(1024 * other.components_, learner.components_)
-    other = LMNN().fit(1e-3 * X + 50.0, y)
-    assert other.objective_ == pytest.approx(learner.objective_, rel=1e-5)
+    for other in LMNN().fit(1024 * X, y), LMNN().fit(1e-3 * X + 50.0, y):
+        assert other.objective_ == pytest.approx(learner.objective_, rel=1e-3)  # of a sum of kinks
 
 
 def test_lmnn_features_of_very_different_sizes():
@@ -369,25 +324,36 @@ def test_itml_of_a_singular_covariance():
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_mmc_is_the_solution(diagonal, seed):
     pairs, y, u = few_pairs(40, 4, seed)
-    learner = MMC(diagonal=diagonal, tol=1e-8).fit(pairs, y)
+    learner = MMC(diagonal=diagonal, tol=1e-6).fit(pairs, y)
     best = plain.mmc(u, y, diagonal)
     assert learner.objective_ == pytest.approx(best, rel=1e-5)
     distances = learner.pair_distance(pairs)
     assert np.mean(distances[y > 0] ** 2) == pytest.approx(learner.objective_, rel=1e-12)
     assert distances[y < 0].mean() == pytest.approx(1.0, rel=1e-12)  # the constraint is tight
-    assert 0.0 <= learner.gap_ <= 1e-8
+    assert 0.0 <= learner.gap_ <= 1e-6
     M = learner.get_mahalanobis_matrix()
     if diagonal:
-        assert_allclose(M, np.diag(np.diag(M)), atol=1e-15)
+        assert_allclose(M, np.diag(np.diag(M)), atol=1e-12 * M.max())
     rough = MMC(diagonal=diagonal, tol=0.1).fit(pairs, y)  # the gap bounds what is missing
-    assert best <= rough.objective_ <= best * (1.0 + rough.gap_) * (1.0 + 1e-6)
+    assert best * (1.0 - 1e-6) <= rough.objective_ <= best * (1.0 + rough.gap_) * (1.0 + 1e-6)
 
 
 def test_mmc_is_free_of_any_linear_change_of_features():
     pairs, y, _ = few_pairs(60, 4)
-    learner = MMC(tol=1e-9).fit(pairs, y)
-    turned = MMC(tol=1e-9).fit(pairs @ np.triu(np.ones((4, 4))) * [1, 10, 0.1, 1], y)
-    assert turned.objective_ == pytest.approx(learner.objective_, rel=1e-6)
+    learner = MMC(tol=1e-6).fit(pairs, y)
+    turned = MMC(tol=1e-6).fit(pairs @ np.triu(np.ones((4, 4))) * [1, 10, 0.1, 1], y)
+    # Neither is above the least by more than tol.
+    assert turned.objective_ == pytest.approx(learner.objective_, rel=2e-6)
+
+
+def test_mmc_says_where_rounding_ends_it():
+    """Values tell no way down long before the gap, which goes by gradients, can be so small."""
+    pairs, y, _ = few_pairs(60, 4)
+    words = r"MMC stopped at iteration \d+, as rounding .* fell below tol=1e-15\. .*: raise tol\."
+    with pytest.warns(ConvergenceWarning, match=words):
+        learner = MMC(tol=1e-15).fit(pairs, y)
+    assert learner.n_iter_ < learner.max_iter
+    assert learner.gap_ < 1e-5
 
 
 def test_mmc_where_similar_pairs_agree():

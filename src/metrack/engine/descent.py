@@ -1,22 +1,16 @@
-"""L-BFGS with the weak Wolfe conditions, which also serves where a slope jumps.
+"""Descent of the batch methods: scipy's L-BFGS-B, over arrays of any shape."""
 
-A line search that only asks the slope to rise enough, found by doubling and bisection, makes
-quasi-Newton descent work on functions with kinks (Lewis and Overton, 2013), such as sums of hinges.
-"""
-
-from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import OptimizeResult, minimize
 
 from metrack.engine.kernels import Floats
 
-MEMORY = 10  # steps whose curvature is remembered
-WINDOW = 10  # iterations over which progress is judged
-TRIALS = 40  # of a line search
-
 Objective = Callable[[Floats], tuple[float, Floats]]
+# The caller judges progress; by itself descent ends only where numbers can tell no way down.
+UNTIL_ROUNDING = {"ftol": 0.0, "gtol": 0.0, "maxfun": np.inf}
 
 
 class Found(NamedTuple):
@@ -25,90 +19,40 @@ class Found(NamedTuple):
     x: Floats
     value: float
     n_iter: int
-    converged: bool
-
-
-class _Point(NamedTuple):
-    x: Floats
-    value: float
-    slope: Floats
+    done: bool  # the caller was content
 
 
 def minimise(
-    objective: Objective,
-    x: Floats,
-    max_iter: int,
-    tol: float,
-    report: Callable[[int, float], bool],
+    objective: Objective, x: Floats, max_iter: int, report: Callable[[int, float], bool]
 ) -> Found:
-    """Descend until the last 10 iterations together gained less than ``tol`` of the value.
+    """Descend until the caller is content, or ``max_iter``, or rounding hides the way down.
 
     Parameters
     ----------
     objective : callable
-        Value and slope at a point, an array of any shape.
+        Value and gradient at a point, an array of any shape.
     x : array
         Where to start.
     max_iter : int
-    tol : float
     report : callable
-        Gets the iteration's number and value, and may end the descent by returning True.
+        Gets each iteration's number and value, and ends the descent by returning True. The
+        objective was last called at the iteration's point.
     """
-    here = _Point(x, *objective(x))
-    steps: deque[tuple[Floats, Floats]] = deque(maxlen=MEMORY)
-    values = deque([here.value], maxlen=WINDOW + 1)
-    for n_iter in range(1, max_iter + 1):
-        there = _search(objective, here, _direction(here, steps))
-        if there is None and steps:  # what is remembered may mislead after a kink
-            steps.clear()
-            there = _search(objective, here, _direction(here, steps))
-        if there is None:  # no way down that numbers can tell
-            return Found(here.x, here.value, n_iter - 1, True)
-        step, change = there.x - here.x, there.slope - here.slope
-        if np.vdot(step, change) > 0.0:
-            steps.append((step, change))
-        here = there
-        values.append(here.value)
-        done = report(n_iter, here.value)
-        if done or (len(values) > WINDOW and values[0] - here.value <= tol * abs(here.value)):
-            return Found(here.x, here.value, n_iter, True)
-    return Found(here.x, here.value, max_iter, False)
+    shape, n_iter, done = x.shape, 0, False
 
+    def flat(x: Floats) -> tuple[float, Floats]:
+        value, gradient = objective(x.reshape(shape))
+        return value, gradient.ravel()
 
-def _direction(here: _Point, steps: deque[tuple[Floats, Floats]]) -> Floats:
-    """Minus the slope, through the inverse curvature that the last steps have shown."""
-    if not steps:
-        size = float(np.linalg.norm(here.slope))
-        length = float(np.linalg.norm(here.x)) or 1.0
-        return here.slope * (-0.01 * length / size) if size > 0.0 else -here.slope
-    q = -here.slope
-    factors = []
-    for step, change in reversed(steps):
-        factor = float(np.vdot(step, q) / np.vdot(step, change))
-        q -= factor * change
-        factors.append(factor)
-    step, change = steps[-1]
-    q *= np.vdot(step, change) / np.vdot(change, change)
-    for (step, change), factor in zip(steps, reversed(factors), strict=True):
-        q += (factor - float(np.vdot(change, q) / np.vdot(step, change))) * step
-    return q
+    def callback(intermediate_result: OptimizeResult) -> None:
+        nonlocal n_iter, done
+        n_iter += 1
+        done = report(n_iter, float(intermediate_result.fun))
+        if done:
+            raise StopIteration
 
-
-def _search(objective: Objective, here: _Point, direction: Floats) -> _Point | None:
-    """A point along the direction with enough of a fall and of a rise in slope."""
-    fall = float(np.vdot(here.slope, direction))
-    if not fall < 0.0:
-        return None
-    low, high, t = 0.0, np.inf, 1.0
-    best = None
-    for _ in range(TRIALS):
-        x = here.x + t * direction
-        there = _Point(x, *objective(x))
-        if not there.value <= here.value + 1e-4 * t * fall:
-            high = t
-        elif np.vdot(there.slope, direction) < 0.9 * fall:
-            low, best = t, there
-        else:
-            return there
-        t = 2.0 * low if high == np.inf else 0.5 * (low + high)
-    return best if best is not None and best.value < here.value else None
+    options = {"maxiter": max_iter, **UNTIL_ROUNDING}
+    found = minimize(
+        flat, x.ravel(), jac=True, method="L-BFGS-B", callback=callback, options=options
+    )
+    return Found(found.x.reshape(shape), float(found.fun), n_iter, done)

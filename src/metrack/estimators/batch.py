@@ -51,7 +51,7 @@ class BatchLearner(MahalanobisLearner):
         self.calibrate_threshold(pairs, y, **(calibration or {}))
         if not solution.converged:
             name = type(self).__name__
-            warn_not_converged(name, self.max_iter, self._goal, self.tol, "")
+            warn_not_converged(name, self.n_iter_, self.max_iter, self._goal, self.tol, "")
         return self
 
     def _steady_components(self) -> Floats:

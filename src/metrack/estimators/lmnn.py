@@ -1,5 +1,6 @@
 """LMNN: neighbours of the same class near, others beyond a margin."""
 
+from collections import deque
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from metrack.estimators.settings import choice, is_number, positive, whole
 
 INITS = dict.fromkeys(("auto", "identity", "pca", "lda", "random"), 0)
 START = 4.0  # mean squared distance of targets at the start, in margins
+WINDOW = 10  # iterations over which progress is judged
 FLOOR = 1e-8  # least variance in any direction, of the most: what is below is not stretched
 
 
@@ -151,20 +153,22 @@ class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
             return value, slope @ stretch.T
 
         with Fitting("LMNN", self.verbose, max_iter) as fitting:
+            values: deque[float] = deque(maxlen=WINDOW + 1)
 
             def report(n_iter: int, value: float) -> bool:
                 words = f"objective {value:.6g}, {objective.n_active} pairs too near"
                 fitting.report(n_iter, words)
-                return False
+                values.append(value)
+                return len(values) > WINDOW and values[0] - value <= tol * abs(value)
 
-            found = minimise(whitened, start @ back, max_iter, tol, report)
+            found = minimise(whitened, start @ back, max_iter, report)
         _, sizes, rows = np.linalg.svd(found.x @ stretch / spread, full_matrices=False)
         self.components_ = sizes[:, None] * rows
         self.objective_, self.n_iter_ = found.value, found.n_iter
         self.preprocessor_ = None
-        if not found.converged:
+        if not found.done and found.n_iter == max_iter:  # else there is nothing left to gain
             goal, remedy = "the relative gain of 10 iterations", ", or lower n_components"
-            warn_not_converged("LMNN", max_iter, goal, tol, remedy)
+            warn_not_converged("LMNN", max_iter, max_iter, goal, tol, remedy)
         return self
 
     def transform(self, X: Any) -> Floats:

@@ -133,7 +133,7 @@ class MMC(BatchLearner):
                 fitting.report(n_iter, f"duality gap {gap:.1e}")
                 return gap <= tol
 
-            found = minimise(problem, problem.start(), max_iter, 0.0, report)
+            found = minimise(problem, problem.start(), max_iter, report)
         problem(found.x)
         gap = problem.gap()
         F = np.diag(found.x) if self.diagonal else found.x
@@ -159,7 +159,9 @@ class _Spread:
         self.square = float(np.vdot(F, F))
         total = float(self.distances.sum())
         slope = self._gather(there / self.distances[:, None])
-        return 0.5 * np.log(self.square) - np.log(total), F / self.square - slope / total
+        # Not far from 0, where numbers are finest.
+        value = np.log(np.sqrt(self.square) * len(self.others) / total)
+        return value, F / self.square - slope / total
 
     def gap(self) -> float:
         """By how much the square of the mean distance may still rise, relative."""

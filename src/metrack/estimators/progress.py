@@ -74,11 +74,19 @@ def _bar(console: Console) -> Progress:
     )
 
 
-def warn_not_converged(name: str, max_iter: int, goal: str, tol: float, remedy: str) -> None:
+def warn_not_converged(
+    name: str, n_iter: int, max_iter: int, goal: str, tol: float, remedy: str
+) -> None:
     """Warn that a fit ended before its goal, and say what to do."""
+    if n_iter < max_iter:
+        end = f"at iteration {n_iter}, as rounding hides any way further,"
+        advice = "is as good as numbers of this precision tell: raise tol"
+    else:
+        end = f"at max_iter={max_iter}"
+        advice = f"is not the best one yet: raise max_iter or tol{remedy}"
     warnings.warn(
-        f"{name} stopped at max_iter={max_iter} before {goal} fell below tol={tol:g}. The metric "
-        f"can be used, but is not the best one yet: raise max_iter or tol{remedy}.",
+        f"{name} stopped {end} before {goal} fell below tol={tol:g}. The metric can be used, but "
+        f"{advice}.",
         ConvergenceWarning,
         stacklevel=4,
     )
