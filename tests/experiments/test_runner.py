@@ -7,8 +7,10 @@ import subprocess
 import sys
 import time
 
+import distributed
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from metrack.experiments import runner
 from metrack.experiments.report import check_writable, write_json
@@ -131,11 +133,32 @@ def divmod_zero(number):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "tcp://127.0.0.1:1", "no such address"])
-def test_a_cluster_that_does_not_answer_is_refused_soon(address):
-    started = time.time()
+def test_a_cluster_that_does_not_answer_is_refused_soon(address, monkeypatch):
+    patience = []
+
+    class Client(distributed.Client):
+        def __init__(self, address, timeout):
+            patience.append(timeout)
+            super().__init__(address, timeout=timeout)
+
+    monkeypatch.setattr(distributed, "Client", Client)
     with pytest.raises(ValueError, match="no Dask scheduler answers"), runner.connect(address):
         pass
-    assert time.time() - started < 10
+    assert patience == [runner.PATIENCE]
+
+
+def test_threads_of_the_caller_stay(tmp_path):
+    """A trial has one BLAS thread; the process that runs it has as many as before."""
+    with threadpool_limits(2, "blas"):
+        store = runner.TrialStore(tmp_path, {})
+        runner.run_trials(blas_threads, 3, store, n_jobs=1)
+        assert set(store.load()["threads"]) == {1}
+        assert set(blas_threads(0)["threads"]) == {2}
+
+
+def blas_threads(number):
+    found = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+    return {"threads": np.array(found)}
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):

@@ -130,11 +130,13 @@ def run_trials(
         For a progress bar, if it is a terminal.
     """
     from joblib import Parallel, delayed
+    from threadpoolctl import threadpool_limits
 
     missing = sorted(set(range(n_trials)) - store.finished())
     if not missing:
         return
-    with _engine(cluster, n_jobs) as workers:
+    # Trials may run in this process: afterwards it has its threads back.
+    with _engine(cluster, n_jobs) as workers, threadpool_limits(1):
         results = Parallel(n_jobs=workers, return_as="generator")(
             delayed(_single_threaded)(trial, number) for number in missing
         )
@@ -147,7 +149,8 @@ def _single_threaded(trial: Callable[[int], Table], number: int) -> Table:
     """A trial with one BLAS thread: more are slower on small matrices, and round differently."""
     from threadpoolctl import threadpool_limits
 
-    threadpool_limits(1)  # for good: this may be one of several threads of a worker
+    # While the worker lives: this may be one of its threads, and others are at work.
+    threadpool_limits(1)
     return trial(number)
 
 
