@@ -171,20 +171,18 @@ def wilson_interval(n_successes: int, n_trials: int, confidence: float = 0.95) -
     >>> [round(bound, 3) for bound in wilson_interval(0, 10)]
     [0.0, 0.0, 0.278]
     """
-    from scipy.special import ndtri
+    from scipy.stats import binomtest
 
     n = check_whole(n_trials, "n_trials")
     if not 0 <= n_successes <= n:
         raise ValueError(f"n_successes is {n_successes}; it must be from 0 to n_trials={n}")
     if not 0.0 < check_number(confidence, "confidence") < 1.0:
         raise ValueError(f"confidence is {confidence!r}; it must lie between 0 and 1")
-    z2 = float(ndtri(0.5 + 0.5 * confidence)) ** 2
     share = n_successes / n
-    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n))) / (1 + z2 / n)
-    # Rounding must leave the share inside, and all of it between 0 and 1.
-    low, high = max(float(middle - half), 0.0), min(float(middle + half), 1.0)
-    return Interval(share, min(share, low), max(share, high))
+    # Tested against its own share, as that needs no search for a p-value.
+    found = binomtest(n_successes, n, share).proportion_ci(confidence, method="wilson")
+    # Rounding must leave the share inside.
+    return Interval(share, min(share, float(found.low)), max(share, float(found.high)))
 
 
 def _entropy(shares: Floats) -> float:
