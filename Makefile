@@ -10,7 +10,7 @@ export OMP_NUM_THREADS := 1
 # that Python calls, and would go on with old code after an edit elsewhere.
 export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba/$(shell cat src/metrack/engine/*.py | cksum | cut -d' ' -f1)
 
-.PHONY: demo study test bench bench-tracking bench-track fuzz lint docs clean
+.PHONY: demo study test test-portable bench bench-tracking bench-track fuzz lint docs clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
@@ -22,6 +22,10 @@ study: .venv/installed
 test: lint
 	$(BIN)/pytest -n 2
 	$(BIN)/pytest --doctest-modules src
+
+# The same under other instruction sets and with other hypothesis seeds; half an hour.
+test-portable: .venv/installed
+	$(BIN)/python tests/portable.py
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/run.py

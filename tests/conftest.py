@@ -8,6 +8,13 @@ import hashlib
 import os
 from pathlib import Path
 
+from hypothesis import settings
+
+# The same examples in every run; `make test-portable` chooses seeds. No example is timed.
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("seeded", derandomize=False, deadline=None, print_blob=True)
+settings.load_profile("fixed")
+
 ENGINE = Path(__file__).parents[1] / "src" / "metrack" / "engine"
 
 if "NUMBA_CACHE_DIR" not in os.environ:

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("river")
 
-from river import checks, compose, evaluate, metrics, neighbors, preprocessing
+from river import base, checks, compose, evaluate, metrics, neighbors, preprocessing
 
 import metrack
 from metrack import river
@@ -27,9 +27,12 @@ SETTINGS = [
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("kind", [river.SADL, river.COMID])
 def test_rivers_checks_pass_in_full(kind, settings):
-    model = kind(**settings)
-    assert not model._unit_test_skips()
-    checks.check_estimator(model)
+    assert not any("_unit_test_skips" in vars(each) for each in kind.__mro__ if ours(each))
+    checks.check_estimator(kind(**settings))
+
+
+def ours(kind):
+    return kind.__module__.startswith("metrack")
 
 
 def points(n_points, n_features=6, seed=0, feature=0):
@@ -152,10 +155,16 @@ def test_neighbours_in_a_pipeline_are_better_for_it():
 
 
 def test_what_follows_in_a_pipeline_learns_from_the_embedding():
-    model = river.SADL(seed=0) | neighbors.KNNClassifier(engine=neighbors.LazySearch(50))
+    class Last(base.Classifier):
+        def learn_one(self, x, y):
+            self.x = x
+
+        def predict_proba_one(self, x):
+            return {}
+
+    model = river.SADL(seed=0) | Last()
     taught(model, points(60))
-    remembered = [item[0] for (item, *_) in model["KNNClassifier"]._nn.window]
-    assert set(remembered[-1]) == {f"metric{i}" for i in range(6)}
+    assert set(model["Last"].x) == {f"metric{i}" for i in range(6)}
 
 
 def test_beside_other_features():

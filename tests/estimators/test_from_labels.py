@@ -25,7 +25,7 @@ warnings.simplefilter("ignore", SkipTestWarning)
 results = check_estimator(FromLabels({learner}))
 missed = [each["check_name"] for each in results if each["status"] != "passed"]
 assert not missed, missed
-assert len(results) > 40
+assert results
 """
 
 

@@ -1,12 +1,12 @@
 import json
 import subprocess
 import sys
-import time
 
 import pyarrow.parquet as pq
 import pytest
 
 from metrack import cli
+from metrack.experiments import runner
 from metrack.experiments.drift import REFERENCES
 from metrack.experiments.synthetic import reproduce
 
@@ -85,10 +85,9 @@ def test_a_bad_argument_ends_at_once(args, words, tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     monkeypatch.setattr(sys, "argv", ["metrack", "reproduce", "synthetic", *args])
-    started = time.time()
+    monkeypatch.setattr(runner.TrialStore, "add", None)  # no trial is to be run
     with pytest.raises(SystemExit) as stop:
         cli.main()
-    assert time.time() - started < 10
     assert stop.value.code == 2
     printed = capsys.readouterr()
     assert words in printed.err

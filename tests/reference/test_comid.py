@@ -1,5 +1,7 @@
 """The textbook COMID against a general convex solver."""
 
+import warnings
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ from .comid import HUGE, LOSSES, DenseCOMID
 
 DIVERGENCES = ("frobenius", "von_neumann", "burg")
 STEP = 0.15
-TIGHT = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
+TOLERANCES = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
+SLACK = 5e-9  # of the solver's objective
+ROUNDING = 1e-11  # of an objective worked out here: some thousand times that of its terms, about 10
 # what the solver reaches in the argument: objectives agree to 1e-9, so their roots, about, here
 PRECISION = {"frobenius": 1e-7, "von_neumann": 1e-4, "burg": 1e-4}
 
@@ -35,10 +39,20 @@ def learner_at(M, mu, **settings):
 
 
 def solve(objective, constraints=()):
-    """Minimise with an interior-point solver, as precisely as it can."""
+    """Minimise with an interior-point solver, as precisely as it can on this processor."""
     task = cp.Problem(cp.Minimize(objective), list(constraints))
-    task.solve(solver=cp.CLARABEL, **TIGHT)
-    assert task.status == cp.OPTIMAL
+    for tolerance in (1e-10, 1e-9):
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            task.solve(solver=cp.CLARABEL, **dict.fromkeys(TOLERANCES, tolerance))
+        if task.status == cp.OPTIMAL:
+            return
+    pytest.fail(f"the solver says {task.status}")
+
+
+def feasible(X):
+    """The nearest metric: the solver may leave the cone by its tolerance."""
+    values, vectors = np.linalg.eigh(X)
+    return (vectors * np.maximum(values, 0)) @ vectors.T
 
 
 def log_matrix(M):
@@ -111,8 +125,8 @@ def test_explicit_step_solves_the_subproblem(loss, divergence, n):
         np.testing.assert_allclose(learner.M, X.value, atol=PRECISION[divergence])
         np.testing.assert_allclose(learner.mu, x.value, atol=PRECISION[divergence])
         ours = total(divergence, learner.M, learner.mu, M, mu, slope, push)
-        theirs = total(divergence, X.value, max(x.value, 1), M, mu, slope, push)
-        assert theirs - 5e-9 <= ours <= theirs + 1e-12
+        theirs = total(divergence, feasible(X.value), max(x.value, 1), M, mu, slope, push)
+        assert theirs - SLACK <= ours <= theirs + ROUNDING
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
@@ -219,7 +233,7 @@ def test_implicit_step_is_the_proximal_step(loss, divergence, y, q):
         return total(divergence, X, x, M, mu, np.zeros((n, n)), 0.0) + STEP * suffered
 
     ours, theirs = value(moved, learner.mu + learner.gain(b)), value(X.value, x.value)
-    assert theirs - 5e-9 <= ours <= theirs + 1e-12
+    assert theirs - SLACK <= ours <= theirs + ROUNDING
 
 
 @pytest.mark.parametrize("divergence", DIVERGENCES)
