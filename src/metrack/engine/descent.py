@@ -1,16 +1,14 @@
 """Descent of the batch methods: scipy's L-BFGS-B, over arrays of any shape."""
 
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from metrack.engine.kernels import Floats
 
 Objective = Callable[[Floats], tuple[float, Floats]]
-# The caller judges progress; by itself descent ends only where numbers can tell no way down.
-UNTIL_ROUNDING = {"ftol": 0.0, "gtol": 0.0, "maxfun": np.inf}
 
 
 class Found(NamedTuple):
@@ -51,8 +49,13 @@ def minimise(
         if done:
             raise StopIteration
 
-    options = {"maxiter": max_iter, **UNTIL_ROUNDING}
     found = minimize(
-        flat, x.ravel(), jac=True, method="L-BFGS-B", callback=callback, options=options
+        flat,
+        x.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        callback=callback,
+        # The caller judges progress: by itself it ends only where numbers tell no way down.
+        options={"maxiter": max_iter, "maxfun": sys.maxsize, "ftol": 0.0, "gtol": 0.0},
     )
     return Found(found.x.reshape(shape), float(found.fun), n_iter, done)
