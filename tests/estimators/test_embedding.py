@@ -26,7 +26,7 @@ def test_distances_are_kept_and_the_position_depends_on_m_alone(rank, width, n):
 def test_with_all_features_it_is_the_square_root():
     L = components(np.random.default_rng(1), 3, 5)
     S = steady(L, 5)
-    np.testing.assert_allclose(S, S.T, atol=1e-14)
+    np.testing.assert_allclose(S, S.T, atol=1e-12)
     assert np.linalg.eigvalsh(S)[0] > -1e-12
 
 
