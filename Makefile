@@ -6,9 +6,6 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c c
 # One BLAS thread: two make the small eigenproblems of this field some 30 times slower.
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
-# Compiled code is cached by the engine's sources: numba itself looks only at the file of the function
-# that Python calls, and would go on with old code after an edit elsewhere.
-export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba/$(shell cat src/metrack/engine/*.py | cksum | cut -d' ' -f1)
 
 .PHONY: demo study test test-portable bench bench-tracking bench-track fuzz lint docs clean
 

@@ -1,16 +1,23 @@
 """How every function of the engine is compiled, and the names of the types it works on.
 
-Compiled code is cached on disk and releases the interpreter lock. There is no ``fastmath`` in eigen
-or loss code; `reduction` allows sums to be reordered, which is what lets a dot product use vector
-instructions, and nothing else (infinities and NaN keep their meaning).
+What Python calls is kept on disk, see `caching`, and releases the interpreter lock. There is no
+``fastmath`` in eigen or loss code; `reduction` allows sums to be reordered, which is what lets a
+dot product use vector instructions, and nothing else (infinities and NaN keep their meaning).
 """
 
+import logging
+import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from functools import cache
+from threading import Timer
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.registry import CPUDispatcher
 from numpy.typing import NDArray
+
+from metrack.engine.caching import SourceCache
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,31 +26,74 @@ F = TypeVar("F", bound=Callable[..., Any])
 njit: Any = numba.njit  # its type knows only part of its options
 
 
-OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # What only compiled code calls needs no bridge from Python objects, and holds no references to
 # count: arrays belong to the caller. Counting them took more time than a step of a small learner.
 ROUTINE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+PATIENCE = 2.0  # seconds of compilation before a word about it
+
+
+class Kernel(CPUDispatcher):
+    """A compiled function that is kept on disk, and says so where it takes long to compile."""
+
+    def compile(self, sig: Any) -> Any:
+        """The machine code for arguments of some types, from disk or compiled."""
+        timer = Timer(PATIENCE, tell_of_compilation)
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().compile(sig)
+        finally:
+            timer.cancel()
+
+
+class Routine(CPUDispatcher):
+    """A compiled function without a bridge from Python objects."""
+
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: without the bridge, the interpreter would crash."""
+        name = self.py_func.__name__
+        raise TypeError(
+            f"{name} is compiled to be called by compiled code alone; call it in a function of "
+            f"your own under @numba.njit, or call {name}.py_func"
+        )
+
+
+@cache
+def tell_of_compilation() -> None:
+    """Say once why nothing seems to happen."""
+    words = "compiling numerical code, which takes some ten seconds the first time"
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(f"metrack: {words} ...\n")
+    else:
+        logging.getLogger("metrack").info(words)
 
 
 def kernel(function: F) -> F:
     """Compile a function that Python calls."""
-    return cast(F, njit(**OPTIONS, _nrt=False, no_cfunc_wrapper=True)(function))
+    compiled: Any = njit(**OPTIONS, _nrt=False, no_cfunc_wrapper=True)(function)
+    if hasattr(compiled, "py_func"):  # not with NUMBA_DISABLE_JIT
+        compiled.__class__ = Kernel
+        compiled._cache = SourceCache(function)
+    return cast(F, compiled)
 
 
-def routine(function: F) -> F:
+def routine(function: F, **options: Any) -> F:
     """Compile a function that only compiled code calls; it allocates nothing."""
-    return cast(F, njit(**OPTIONS, **ROUTINE)(function))
+    compiled: Any = njit(**OPTIONS, **ROUTINE, **options)(function)
+    if hasattr(compiled, "py_func"):
+        compiled.__class__ = Routine
+    return cast(F, compiled)
 
 
 def inner(function: F) -> F:
     """Compile a routine into its caller: for what is small, or called once a step."""
-    return cast(F, njit(**OPTIONS, **ROUTINE, forceinline=True)(function))
+    return routine(function, forceinline=True)
 
 
 def reduction(function: F) -> F:
     """Compile a routine whose sums may be taken in any order."""
-    options = OPTIONS | ROUTINE | {"forceinline": True, "fastmath": {"reassoc", "contract"}}
-    return cast(F, njit(**options)(function))
+    return routine(function, forceinline=True, fastmath={"reassoc", "contract"})
 
 
 class Difference(NamedTuple):
