@@ -202,3 +202,28 @@ def test_without_river_the_remedy_is_named():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode != 0
     assert 'pip install "metrack[river]"' in run.stderr
+
+
+@pytest.mark.parametrize("kind", [river.SADL, river.COMID])
+def test_a_stream_that_grows_is_learned_as_its_width_asks(kind):
+    """At three features and at 120 other learners are chosen."""
+    model = taught(kind(seed=0), points(50, 3))
+    narrow, seen = model.tracker.bank_.rule, model.tracker.n_pairs_seen_
+    taught(model, points(20, 120, seed=1))
+    bank, expected = model.tracker.bank_, type(model.tracker)()
+    expected = expected.fit(np.eye(2, 120)[None], [1]).bank_
+    assert (bank.form, bank.rule) == (expected.form, expected.rule)
+    assert bank.rule.divergence != narrow.divergence
+    assert model.tracker.n_pairs_seen_ == seen + 80
+    assert len(model.transform_one(next(points(1, 120))[0])) == 120
+
+
+def test_a_stream_may_bring_so_many_features_and_no_more():
+    model = taught(river.COMID(seed=0, max_features=7), points(30, 7))
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=r"'new'.* makes 8; at most max_features=7 .*hash"):
+        model.learn_one({"f1": 0.5, "new": 1.0}, "a")
+    assert pickle.dumps(model) == before
+    assert model.clone().max_features == 7
+    with pytest.raises(ValueError, match="max_features=0"):
+        river.SADL(max_features=0)

@@ -13,6 +13,8 @@ from metrack.estimators import comid, sadl
 from metrack.estimators.inputs import LARGEST
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairMemory
+from metrack.estimators.settings import whole
+from metrack.estimators.threads import exclusive
 
 try:
     from river import base
@@ -37,6 +39,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
         recent: float = 0.5,
         pairs_per_point: int = 4,
         seed: int | None = None,
+        max_features: int = 4096,
         **settings: Any,
     ) -> None:
         for name in ("preprocessor", "random_state"):
@@ -46,6 +49,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
         self.recent = recent
         self.pairs_per_point = pairs_per_point
         self.seed = seed
+        self.max_features = whole("max_features", max_features)
         self.settings = settings
         rng = np.random.RandomState(seed)
         self._tracker = self._kind(**settings, random_state=rng.randint(2**31 - 1))
@@ -62,6 +66,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
         """The features seen so far, in the order of the learner's columns."""
         return list(self._columns)
 
+    @exclusive
     def learn_one(  # type: ignore[override]
         self, x: dict[base.typing.FeatureName, Any], y: Hashable
     ) -> None:
@@ -70,7 +75,8 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
         Parameters
         ----------
         x
-            Numbers. A feature that is missing counts as 0; a new one widens the metric.
+            Numbers. A feature that is missing counts as 0; a new one widens the metric, up to
+            ``max_features``.
         y
             Class label of any kind.
         """
@@ -82,6 +88,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
             point[0, [self._columns[name] for name in names]] = values
             self._memory.teach(self._tracker, point, [y])
 
+    @exclusive
     def transform_one(
         self, x: dict[base.typing.FeatureName, Any]
     ) -> dict[base.typing.FeatureName, Any]:
@@ -110,6 +117,12 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
         # In an order of their own: that of a dict's keys means nothing.
         names.sort(key=lambda name: (str(name), str(type(name))))
         columns = {name: i for i, name in enumerate([*self._columns, *names])}
+        if len(columns) > self.max_features:
+            raise ValueError(
+                f"x brings {len(names)} new features such as {names[0]!r}, which makes "
+                f"{len(columns)}; at most max_features={self.max_features} are learned: select or "
+                "hash features first, or set max_features"
+            )
         if self._columns:
             self._tracker._widen(len(columns))
             self._memory.widen(len(columns))
@@ -123,8 +136,9 @@ class SADL(MetricTransformer):
 
     Each labelled point is paired with points of a bounded memory, similar where the labels are
     equal; `metrack.SADL` learns from the pairs, and `transform_one` gives its embedding. Features
-    may appear and disappear: a metric that has never seen a feature is exactly the one that has
-    always seen it as 0.
+    may appear and disappear: a metric that has never seen a feature is the one that has always seen
+    it as 0. Where so many features ask for another kind of learner than before, the tracker goes on
+    as one of that kind, from the metrics that it has.
 
     Parameters
     ----------
@@ -136,6 +150,9 @@ class SADL(MetricTransformer):
         Most pairs drawn for a new point.
     seed
         Same seed, same metric.
+    max_features
+        Most features that a stream may bring; a point with more is refused. Memory and time a pair
+        grow with them.
     settings
         Settings of `metrack.SADL`, such as ``n_components`` or ``rho``.
 
@@ -161,7 +178,7 @@ class COMID(MetricTransformer):
 
     Parameters
     ----------
-    memory, recent, pairs_per_point, seed
+    memory, recent, pairs_per_point, seed, max_features
         As in `SADL`.
     settings
         Settings of `metrack.COMID`, such as ``learning_rate`` or ``n_components``.

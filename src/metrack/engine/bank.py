@@ -151,11 +151,6 @@ class Bank:
         self.rule = self.rule._replace(capacity=capacity)
         self.n_features = n_features
 
-    def weaken(self, share: float) -> None:
-        """Leave the regulariser so much of its strength."""
-        self.rule = self.rule._replace(rho=share * self.rule.rho)
-        self.trust = self.trust._replace(rho=share * self.trust.rho)
-
     @property
     def weights(self) -> Floats:
         """Normalised weights of the active learners, those with the shortest intervals first."""

@@ -13,6 +13,7 @@ from metrack.engine.steps import STEPS
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.settings import choice, positive
 from metrack.estimators.settings import whole as whole_number
+from metrack.estimators.threads import exclusive
 
 FULL_RANK_UP_TO = 100  # features: beyond, a step of full rank takes too long for a default
 AUTO_RATE = {FROBENIUS: 0.4, VON_NEUMANN: 0.2, BURG: 0.2}
@@ -135,12 +136,14 @@ class COMID(OnlineLearner):
         self.random_state = random_state
 
     @property
+    @exclusive
     def truncated_mass_(self) -> float:
         """Eigenvalue mass that the capacity has cut off so far, in the units of M."""
         check_is_fitted(self)
         return self.bank_.truncated_mass
 
     @property
+    @exclusive
     def density_(self) -> float:
         """Share of M's entries that are not 0; with L1, before M is made positive."""
         check_is_fitted(self)

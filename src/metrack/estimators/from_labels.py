@@ -25,6 +25,7 @@ from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairMemory
 from metrack.estimators.sadl import SADL
 from metrack.estimators.settings import whole
+from metrack.estimators.threads import exclusive
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -99,6 +100,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.pairs_per_point = pairs_per_point
         self.random_state = random_state
 
+    @exclusive
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then learn the points in order.
 
@@ -111,6 +113,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._learn(X, y, anew=True)
 
     @online
+    @exclusive
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Go on learning, with points and labels as in `fit`; new classes may come at any time."""
         return self._learn(X, y, anew=not hasattr(self, "learner_"))

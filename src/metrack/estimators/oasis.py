@@ -17,6 +17,7 @@ from metrack.estimators.inputs import (
 )
 from metrack.estimators.online import OnlineEmbedding
 from metrack.estimators.settings import choice, positive
+from metrack.estimators.threads import exclusive
 
 
 class OASIS(OnlineEmbedding):
@@ -85,6 +86,7 @@ class OASIS(OnlineEmbedding):
         self.preprocessor = preprocessor
         self.random_state = random_state
 
+    @exclusive
     def fit(self, triplets: Any, y: Any = None) -> Self:
         """Forget everything, then learn the triplets in order.
 
@@ -106,6 +108,7 @@ class OASIS(OnlineEmbedding):
         self.observe(triplets)
         return self
 
+    @exclusive
     def observe(self, triplets: Any, y: Any = None) -> Floats:
         """Test, then train: the loss suffered on each triplet before it is learned from.
 
@@ -184,6 +187,7 @@ class OASIS(OnlineEmbedding):
         self._read = {}
         return np.concatenate([self.bank_.observe(*rows) for rows in batch.chunks()])
 
+    @exclusive
     def _W(self) -> Floats:
         check_is_fitted(self)
         if "W" not in self._read:

@@ -1,20 +1,21 @@
 """Learners that take pairs one after another."""
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine import spectral
 from metrack.engine.bank import Bank
+from metrack.engine.carry import carry
 from metrack.engine.dense import DenseMetric
 from metrack.engine.factored import Factored
-from metrack.engine.kernels import Floats
+from metrack.engine.kernels import Floats, Ints
 from metrack.estimators.base import Embedding, MahalanobisLearner, check_calibration
 from metrack.estimators.embedding import steady
 from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
+from metrack.estimators.threads import exclusive
 
 
 class OnlineEmbedding(Embedding):
@@ -43,6 +44,7 @@ class OnlineEmbedding(Embedding):
         self.n_features_in_ = n_features
         self._read: dict[str, Any] = {}
 
+    @exclusive
     def save(self, path: str | Path) -> None:
         """Write all that was learned into a folder, from which `metrack.load` brings it back.
 
@@ -65,6 +67,7 @@ class OnlineEmbedding(Embedding):
         return metric
 
     @property
+    @exclusive
     def components_(self) -> Floats:  # type: ignore[override]
         """L with M = L'L, (rank_, n_features); rows by falling weight."""
         check_is_fitted(self)
@@ -86,6 +89,7 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
     bank_: Bank | DenseMetric
     n_components: int | None = None  # for those that have no such setting
 
+    @exclusive
     def fit(self, pairs: Any, y: Any, calibration_params: dict[str, Any] | None = None) -> Self:
         """Forget everything, then learn the pairs in order.
 
@@ -112,10 +116,12 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         self.observe(pairs, y)
         return self
 
+    @exclusive
     def observe(self, pairs: Any, y: Any) -> Floats:
         """Test, then train: the loss suffered on each pair before it is learned from.
 
-        Calls of any sizes give the same state, bit for bit, as one call with all pairs.
+        Calls of any sizes give the same state, bit for bit, as one call with all pairs. Threads
+        may share a learner: their calls are learned one after another.
         """
         fitted = hasattr(self, "bank_")
         known = self.n_features_in_ if fitted else None
@@ -129,6 +135,11 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         self.observe([[x, z]], [y])
         return self
 
+    @exclusive
+    def predict(self, pairs: Any) -> Ints:
+        """+1 (alike) where the distance is at most ``threshold_``, else -1."""
+        return super().predict(pairs)
+
     def _check(self, pairs: Any, y: Any, n_features: int | None) -> tuple[PairBatch, Floats, Any]:
         if n_features is None:
             preprocessor = check_preprocessor(self.preprocessor)
@@ -137,6 +148,7 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         batch = PairBatch(pairs, preprocessor, n_features)
         return batch, check_labels(y, len(batch)), preprocessor
 
+    @exclusive
     def _observe(self, batch: PairBatch, y: Floats) -> Floats:
         self._read = {}
         losses = [self.bank_.observe(pairs, self._draws(len(pairs.y))) for pairs in batch.chunks(y)]
@@ -155,20 +167,24 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         return int(self.bank_.clock.pairs[0])
 
     @property
+    @exclusive
     def mu_(self) -> float:
         """Learned threshold on the squared distance."""
         check_is_fitted(self)
         return self._mu()
 
     @property
+    @exclusive
     def threshold_(self) -> float:  # type: ignore[override]
         """Distance up to which `predict` calls a pair alike: sqrt(mu_) unless it was set."""
         check_is_fitted(self)
         return float(self._read["threshold"] if "threshold" in self._read else np.sqrt(self.mu_))
 
+    @exclusive
     def _set_threshold(self, value: float) -> None:
         self._read["threshold"] = value
 
+    @exclusive
     def _steady_components(self) -> Floats:
         """L with M = L'L that moves no more than M; as many rows as n_components asks for."""
         if "steady" not in self._read:
@@ -177,19 +193,16 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         components: Floats = self._read["steady"]
         return components
 
+    @exclusive
     def _widen(self, n_features: int) -> None:
-        """Go on with more features; those of all pairs so far were 0."""
-        capacity = min(self.n_components or n_features, n_features)
-        bank = self.bank_
-        bank.widen(n_features, capacity)
-        if (
-            isinstance(bank, Bank)
-            and bank.form is not spectral
-            and self.get_params()["rho"] == "auto"
-        ):
-            # Of all but the nuclear norm it is so much over the number of features.
-            bank.weaken(self.n_features_in_ / n_features)
-        self.n_features_in_ = n_features
+        """Go on with more features; those of all pairs so far were 0.
+
+        What "auto" stands for is found anew: the learner is one of the new width.
+        """
+        old, new = cast(Bank, self.bank_), self._make_bank(n_features)
+        carry(old, new)
+        self.bank_ = new
+        self.n_features_in_ = self._n_features_at_start = n_features
         self._read = {}
 
 

@@ -23,6 +23,7 @@ from metrack.estimators.comid import (
 )
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.settings import choice, positive, whole
+from metrack.estimators.threads import exclusive
 
 N_ALWAYS_ON = 12
 AUTO_REPLAYS, REPLAYS_UP_TO = 24, 50  # pairs, features
@@ -215,18 +216,21 @@ class SADL(OnlineLearner):
         return draws
 
     @property
+    @exclusive
     def scales_(self) -> Floats:
         """Memory lengths of the active learners."""
         check_is_fitted(self)
         return self.bank_.trust.length[: self.bank_.clock.active[0]].copy()
 
     @property
+    @exclusive
     def weights_(self) -> Floats:
         """Normalised weights of the active learners."""
         check_is_fitted(self)
         return self.bank_.weights
 
     @property
+    @exclusive
     def selected_scale_(self) -> float:
         """Memory length that predicted last."""
         return float(self.scales_[self._selected()])
@@ -247,6 +251,7 @@ class SADL(OnlineLearner):
             return max(1.0, float(p @ self.bank_.learners.mu[: len(p)]))  # a mean of >= 1, rounded
         return float(self.bank_.learners.mu[self._selected()])
 
+    @exclusive
     def drift_report(self, since: FrozenMetric | None = None) -> DriftReport:
         """How fast things drift, when they last changed, and what changed.
 

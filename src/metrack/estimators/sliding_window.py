@@ -21,6 +21,7 @@ from metrack.estimators.inputs import (
     points_of,
 )
 from metrack.estimators.settings import whole
+from metrack.estimators.threads import exclusive
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -209,6 +210,7 @@ class SlidingWindow(Embedding):
         self.learner_.calibrate_threshold(pairs_valid, y_valid, **settings)
         return self
 
+    @exclusive
     def _learn(
         self, X: Any, y: Any, anew: bool = False, losses: list[Floats] | None = None
     ) -> None:

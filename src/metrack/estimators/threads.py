@@ -1,0 +1,32 @@
+"""One thread at a time: compiled code releases the interpreter's lock, so learners have their own.
+
+A call that learns is done before the next one starts, and read-outs wait for it: what is read is
+the metric after some whole call, never one half-way. Locks belong to this process and to one
+object: what is copied, cloned or pickled has another.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from threading import Lock, RLock
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+
+_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_making = Lock()
+
+
+def exclusive(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Let one thread at a time into all such methods of an object."""
+
+    @wraps(method)
+    def alone(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with _making:
+            lock = _locks.setdefault(self, RLock())
+        with lock:
+            return method(self, *args, **kwargs)
+
+    return alone
