@@ -52,8 +52,8 @@ class SourceCache(NullCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        for package in (ENGINE, home(function.__module__)):
-            _first_seen.setdefault(package, state(package))
+        for package in {ENGINE, home(function.__module__)} - _first_seen.keys():
+            _first_seen[package] = state(package)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function, where it is on disk."""
@@ -114,8 +114,9 @@ def places() -> list[Path]:
     return [beside, Path(AppDirs(PACKAGE, appauthor=False).user_cache_dir)]
 
 
-def home(module: str) -> str:
+def home(module: str | None) -> str:
     """The package whose sources a module's compiled code may rest on, beside the engine's."""
+    module = module or ""  # of a function made by exec
     own = module == PACKAGE or module.startswith(f"{PACKAGE}.")
     return ".".join(module.split(".")[: 2 if own else 1])
 
@@ -132,14 +133,14 @@ def state(package: str) -> str:
     """A digest of all sources of a package, and of what compiles them; empty without sources."""
     try:
         found = list(sources(package))
-    except (OSError, ImportError, TypeError):
+    except (OSError, AttributeError):  # neither files nor a loader that has them
         return ""
     return hashlib.sha256(b"\0".join([BUILT_BY, *found])).hexdigest()[:16] if found else ""
 
 
 def sources(package: str) -> Iterator[bytes]:
     """Names and contents of a package's files, or of a module's single one; zipped or not."""
-    module: Any = sys.modules[package]
+    module: Any = sys.modules.get(package)
     if hasattr(module, "__path__"):
         yield from _below(files(module))
     elif getattr(module, "__file__", None):
