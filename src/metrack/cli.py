@@ -52,7 +52,9 @@ def main() -> None:
 
 
 def _stop(error: Exception, code: int) -> NoReturn:
-    typer.echo(f"metrack: {' '.join(str(error).split())}", err=True)
+    from metrack.terminal import visible
+
+    typer.echo(f"metrack: {visible(' '.join(str(error).split()))}", err=True)
     sys.exit(code)
 
 

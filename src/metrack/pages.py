@@ -23,6 +23,17 @@ th:first-child, td:first-child { text-align: left; padding-left: 0; }
 """
 
 
+def figure_text(text: str) -> str:
+    """Text for a figure, where plotly takes tags and entities for markup.
+
+    Examples
+    --------
+    >>> figure_text("<b>R&D</b>")
+    '&lt;b&gt;R&amp;D&lt;/b&gt;'
+    """
+    return html.escape(text, quote=False)  # it knows no entities for quotes
+
+
 def check_available() -> None:
     """Raise an ImportError that says what to install, unless figures can be drawn."""
     try:

@@ -1,6 +1,5 @@
 """``metrack track`` and what reads its state."""
 
-import sys
 import time
 import tomllib
 from collections.abc import Callable
@@ -244,11 +243,12 @@ def _with_bar(
     run: "Callable[[Callable[[Progress], None], Callable[[str], None]], Progress]",
 ) -> Any:
     """Show progress on a terminal; the log goes to the standard error everywhere."""
-    from rich.console import Console
     from rich.progress import Progress as Bar
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
+    from metrack.terminal import plain_console
+
+    console = plain_console(stderr=True)
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("reading", total=None)
@@ -264,7 +264,7 @@ def _with_bar(
 
         def log(line: str) -> None:
             stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-            console.print(f"{stamp} {line}", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"{stamp} {line}", soft_wrap=True)
 
         return run(show, log)
 
@@ -321,22 +321,28 @@ def inspect(
     items: ItemsOption = None,
 ) -> None:
     """See a state: what was learned, how it went, what matters now."""
-    from rich.console import Console
     from rich.table import Table
 
+    from metrack.terminal import plain_console, visible
     from metrack.tracking.inspection import page, sections
     from metrack.tracking.items import read_items
     from metrack.tracking.state import Tracking
 
     tracking = Tracking.load(state, None if items is None else read_items(items))
-    console = Console(file=sys.stdout)
+    console = plain_console()
     for section in sections(state, tracking):
-        table = Table(title=section.title, title_justify="left", show_header=any(section.columns))
-        for i, name in enumerate(section.columns):
-            table.add_column(name, justify="right" if i and any(section.columns) else "left")
-        for row in section.rows:
-            table.add_row(*row)
-        console.print(table)
+        if not section.rows:
+            console.print(visible(section.title))
+        else:
+            titled = any(section.columns)
+            table = Table(title=visible(section.title), title_justify="left", show_header=titled)
+            for i, name in enumerate(section.columns):
+                table.add_column(name, justify="right" if i and titled else "left", overflow="fold")
+            for row in section.rows:
+                table.add_row(*map(visible, row))
+            console.print(table)
+        if section.note:
+            console.print(section.note)
     if html is not None:
         page(state, tracking).write(html)
-        console.print(f"Page: {html}", soft_wrap=True, highlight=False)
+        console.print(f"Page: {html}", soft_wrap=True)

@@ -26,6 +26,7 @@ from metrack.experiments.summary import mean_interval
 from metrack.streams import Corpus, LabelledStream, Segment, load_reviews
 from metrack.streams.base import generator
 from metrack.streams.checks import Floats, Ints, whole
+from metrack.terminal import plain_console
 
 N_NEIGHBORS = 5
 DIMENSIONS = (2, 5)
@@ -117,7 +118,7 @@ def reproduce(
     corpus, started = load_reviews(data), time.time()
     study = Study(corpus, seed, whole("runs", n_runs), whole("pairs", n_pairs, least=100))
     check_writable(out)
-    console = Console()
+    console = plain_console()
     console.print(f"{corpus.counts.shape[0]:,} reviews, {corpus.counts.shape[1]:,} words")
     with console.status("Compiling, once ..."):
         _warm_up(corpus)

@@ -18,6 +18,7 @@ from metrack.experiments.methods import Follower, check_methods
 from metrack.experiments.report import check_writable, versions, write_json
 from metrack.experiments.summary import Numbers, summarise
 from metrack.streams.checks import whole
+from metrack.terminal import plain_console
 
 WARM_UP = 60  # pairs of the trial that compiles everything, before workers need it
 
@@ -64,7 +65,7 @@ def reproduce(
     for name in study.methods:  # an estimator that cannot be made or used is refused now
         Follower(name, dict(study.settings.get(name, {})), seed=0)
     check_writable(out)
-    console, started = Console(), time.time()
+    console, started = plain_console(), time.time()
     if anew:
         _forget(out)
     store = runner.TrialStore(out, {**study.describe(), "metrack": versions().get("metrack")})

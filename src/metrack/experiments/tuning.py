@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from metrack.experiments import runner
 from metrack.experiments.drift import Study, run_trial, segment_weights
@@ -20,6 +19,7 @@ from metrack.experiments.report import check_writable, versions, write_json
 from metrack.streams import Segment, paper_schedule
 from metrack.streams.checks import whole
 from metrack.streams.schedule import MODERATE
+from metrack.terminal import plain_console
 
 SEED = 2**62  # away from seeds that people choose
 RATES = (0.0003, 0.001, 0.003, 0.01, 0.03)
@@ -58,7 +58,7 @@ def tune(out: Path, n_trials: int, n_jobs: int) -> None:
     runner.check_available()
     n_trials = whole("trials", n_trials)
     check_writable(out)
-    console = Console()
+    console = plain_console()
     candidates = {name: _candidates(grid) for name, grid in GRIDS.items()}
     settings = {"grids": GRIDS, "seed": SEED, "metrack": versions().get("metrack")}
     store = runner.TrialStore(out, settings)

@@ -65,6 +65,15 @@ class History:
         """Pairs after which each block ended."""
         return self.width * np.arange(1, len(self.losses) + 1, dtype=float)
 
+    def curves(self, learner: Any) -> tuple[Floats, Floats, Floats]:
+        """Ends, losses and memory of all blocks, the last as far as it has come."""
+        ends, losses, memory = self.ends(), self.losses, self.memory
+        if self.pairs:
+            ends = np.append(ends, self.width * len(losses) + self.pairs)
+            losses = np.append(losses, self.total / self.pairs)
+            memory = np.append(memory, memory_of(learner))
+        return ends, losses, memory
+
     def pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What JSON can say, and the arrays."""
         plain = {"width": self.width, "pairs": self.pairs, "total": self.total}

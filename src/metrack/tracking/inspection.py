@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrack.pages import Page
-from metrack.tracking.history import last_change, shares_of
+from metrack.pages import Page, figure_text
+from metrack.tracking.history import History, last_change, shares_of
 from metrack.tracking.state import Tracking
 
 if TYPE_CHECKING:
@@ -16,17 +16,22 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-N_FEATURES = 12  # that gained or lost most
+N_FEATURES = 12  # that gained or lost most ...
+LEAST_CHANGE = 0.01  # ... and so much of the metric: less is no news of a feature
+MOST = 0.9  # of the metric: the directions that hold it are those that matter
+N_NAMED = 40  # bars that each have room for a name
+N_SMOOTHED = 9  # blocks whose median memory is shown
 N_POINTS = 2000  # of an embedding plot
-BLUE, ORANGE = "#0072B2", "#D55E00"
+BLUE, ORANGE, PALE = "#0072B2", "#D55E00", "#9ec7e0"
 
 
 class Section(NamedTuple):
-    """A table of what a state tells."""
+    """A table of what a state tells, and a line below it; either may be empty."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    note: str = ""
 
 
 class Change(NamedTuple):
@@ -47,17 +52,23 @@ def sections(path: Path, tracking: Tracking) -> list[Section]:
             for scale, weight in zip(learner.scales_, learner.weights_, strict=True)
         ]
         found.append(Section("Trust in memory lengths", ["last pairs", "weight"], rows))
-    change = feature_change(tracking)
-    names = feature_names(tracking)
+    found.append(_features(tracking))
+    return found
+
+
+def _features(tracking: Tracking) -> Section:
+    change, names = feature_change(tracking), feature_names(tracking)
     gained = change.now - change.before
     order = np.argsort(-np.abs(gained), kind="stable")[:N_FEATURES]
-    changes = [
+    rows = [
         (names[i], f"{change.before[i]:.1%}", f"{change.now[i]:.1%}", f"{gained[i]:+.1%}")
         for i in order
+        if abs(gained[i]) >= LEAST_CHANGE
     ]
+    moved = f"In all, {0.5 * np.abs(gained).sum():.1%} of the metric moved between features"
+    note = f"{moved}." if rows else f"{moved}, none of which gained or lost {LEAST_CHANGE:.0%}."
     title = f"Features that gained or lost {change.since}"
-    found.append(Section(title, ["feature", "share then", "now", "change"], changes))
-    return found
+    return Section(title, ["feature", "share then", "now", "change"], rows, note)
 
 
 def _summary(tracking: Tracking) -> Iterable[tuple[str, str]]:
@@ -66,6 +77,8 @@ def _summary(tracking: Tracking) -> Iterable[tuple[str, str]]:
     yield "pairs learned", f"{learner.n_pairs_seen_:,}"
     yield "bad rows", f"{tracking.bad_rows:,}"
     yield "features", f"{learner.n_features_in_:,}"
+    matter = directions_that_matter(spectrum(learner))
+    yield "directions that matter", f"{matter:,} hold {MOST:.0%} of the metric"
     yield "rank of the metric", f"{learner.rank_:,}"
     yield "threshold on the distance", f"{learner.threshold_:.4g}"
     if history is not None:
@@ -88,6 +101,18 @@ def _described(learner: Any) -> str:
         if name != "preprocessor" and value != default[name]
     ]
     return f"{type(learner).__name__}({', '.join(given)})"
+
+
+def spectrum(learner: Any) -> Floats:
+    """Eigenvalues of the metric, the largest first."""
+    values: Floats = np.einsum("ij,ij->i", learner.components_, learner.components_)
+    return np.sort(values)[::-1]
+
+
+def directions_that_matter(values: Floats) -> int:
+    """How many of the largest eigenvalues make up most of their sum."""
+    total = np.cumsum(values)
+    return int(np.searchsorted(total, MOST * total[-1])) + 1 if values.any() else 0
 
 
 def feature_names(tracking: Tracking) -> list[str]:
@@ -113,38 +138,74 @@ def page(path: Path, tracking: Tracking) -> Page:
     tables = sections(path, tracking)
     found.table(["", ""], tables[0].rows)
     history = tracking.history
-    if history is not None and len(history.losses):
-        found.heading("Loss over time")
-        found.paragraph(
-            f"Mean loss of {history.width:,} pairs each, suffered before they were learned from."
-        )
-        found.figure(_lines(history.ends(), history.losses, "pairs", "mean loss", tracking))
-        if not np.isnan(history.memory).all():
-            found.paragraph(
-                "How many of the latest pairs the metric rested on: it drops when things change."
-            )
-            figure = _lines(history.ends(), history.memory, "pairs", "trusted memory", tracking)
-            found.figure(figure.update_yaxes(type="log"))
+    if history is not None:
+        _add_history(found, history, tracking)
     if hasattr(tracking.learner, "scales_"):
         found.heading("Weights over scales")
         scales = [f"{scale:,.0f}" for scale in tracking.learner.scales_]
         found.figure(_bars(scales, tracking.learner.weights_, "memory length (pairs)", "weight"))
     found.heading("Spectrum")
     found.paragraph("Eigenvalues of the metric: how many directions matter, and how much.")
-    values = np.einsum("ij,ij->i", tracking.learner.components_, tracking.learner.components_)
+    values = spectrum(tracking.learner)
     ranks = [str(i + 1) for i in range(len(values))]
     found.figure(_bars(ranks, values, "direction", "eigenvalue"))
     _add_embedding(found, tracking)
     found.heading(tables[-1].title)
-    found.table(tables[-1].columns, tables[-1].rows)
+    if tables[-1].rows:
+        found.table(tables[-1].columns, tables[-1].rows)
+    found.paragraph(tables[-1].note)
     return found
+
+
+def _add_history(found: Page, history: History, tracking: Tracking) -> None:
+    ends, losses, memory = history.curves(tracking.learner)
+    found.heading("Loss over time")
+    last = f" (the last point: of {history.pairs:,})" if history.pairs else ""
+    found.paragraph(
+        f"Mean loss of {history.width:,} pairs each{last}, suffered before they were learned from."
+    )
+    found.figure(_lines(ends, losses, "mean loss", tracking))
+    if np.isnan(memory).all():
+        return
+    found.paragraph(
+        "How many of the latest pairs the metric rested on. The thin line is the moment at which "
+        "each point above ends: a few pairs that fit badly shorten the memory, and it is back soon "
+        f"after. The thick line is the median of {N_SMOOTHED} such moments; it drops where things "
+        "have changed."
+    )
+    figure = _lines(ends, memory, "trusted memory (pairs)", tracking)
+    figure.update_traces(line={"color": PALE, "width": 1}, marker={"size": 4})
+    figure.add_scatter(x=ends.tolist(), y=running_median(memory).tolist(), line={"color": BLUE})
+    found.figure(figure.update_yaxes(**_log_axis(memory)))
+
+
+def running_median(values: Floats) -> Floats:
+    """The median around each value; near the ends, of those that there are."""
+    reach = N_SMOOTHED // 2
+    around = [values[max(0, i - reach) : i + reach + 1] for i in range(len(values))]
+    return np.array([np.median(each) for each in around])
+
+
+def _log_axis(values: Floats) -> dict[str, Any]:
+    """Whole decades, with every number written out."""
+    low, high = int(np.floor(np.log10(values.min()))), int(np.ceil(np.log10(values.max())))
+    high = max(high, low + 1)
+    steps = (1, 2, 5) if high - low <= 3 else (1,)
+    ticks = [step * 10.0**k for k in range(low, high + 1) for step in steps]
+    return {
+        "type": "log",
+        "range": [low, high],
+        "tickvals": ticks,
+        "ticktext": [f"{tick:,.0f}" for tick in ticks],
+    }
 
 
 def _add_embedding(found: Page, tracking: Tracking) -> None:
     learner = tracking.learner
     if tracking.items is not None:
         some = np.unique(np.linspace(0, len(tracking.items.ids) - 1, N_POINTS).astype(int))
-        points, names = tracking.items.points[some], [tracking.items.ids[i] for i in some]
+        points = tracking.items.points[some]
+        names = [figure_text(tracking.items.ids[i]) for i in some]
         title = (
             "Items where Euclidean distance is the learned one: the two directions that matter "
             "most."
@@ -192,22 +253,23 @@ def _scatter(embedded: Floats, names: list[str], tracking: Tracking) -> "Figure"
     return _styled(figure, "first direction", "second direction")
 
 
-def _lines(x: Floats, y: Floats, x_name: str, y_name: str, tracking: Tracking) -> "Figure":
+def _lines(x: Floats, y: Floats, y_name: str, tracking: Tracking) -> "Figure":
     from plotly.graph_objects import Figure, Scatter
 
     figure = Figure(Scatter(x=x.tolist(), y=y.tolist(), line={"color": BLUE}))
     changed = last_change(tracking.learner)
     if changed:
         label = {"text": "last change noticed", "font": {"color": ORANGE}}
-        figure.add_vline(changed, line={"color": ORANGE, "dash": "dash"}, annotation=label)
-    return _styled(figure, x_name, y_name)
+        line = {"color": ORANGE, "dash": "dash"}
+        figure.add_vline(changed, line=line, annotation=label, annotation_position="top")
+    return _styled(figure, "pairs", y_name)
 
 
 def _bars(names: list[str], values: Floats, x_name: str, y_name: str) -> "Figure":
     from plotly.graph_objects import Bar, Figure
 
     figure = Figure(Bar(x=names, y=values.tolist(), marker={"color": BLUE}))
-    figure.update_xaxes(type="category")
+    figure.update_xaxes(type="category" if len(names) <= N_NAMED else "linear", tickangle=0)
     return _styled(figure, x_name, y_name)
 
 
