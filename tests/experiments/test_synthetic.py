@@ -9,6 +9,7 @@ from metrack import cli
 from metrack.experiments import runner
 from metrack.experiments.drift import REFERENCES
 from metrack.experiments.synthetic import reproduce
+from tests.figures import figures
 
 PNG, PDF = b"\x89PNG\r\n\x1a\n", b"%PDF"
 
@@ -51,6 +52,17 @@ def test_the_report_stands_alone(study):
     for claim in study[1]["claims"]:
         assert claim["evidence"].split(",")[0].replace(">", "&gt;") in page
     assert "±" in page
+
+
+def test_names_of_segments_stand_below_the_title(study):
+    [(_, layout)] = figures((study[0] / "report.html").read_text(encoding="utf-8"))
+    title, *others = layout["annotations"]
+    names = [each for each in others if each.get("yref") == "y domain"]
+    assert [each["text"] for each in names] == [part["name"] for part in study[1]["segments"]]
+    for name in names:  # both stand on the panel's upper edge
+        assert (title["y"], title["yanchor"]) == (name["y"], name["yanchor"]) == (1.0, "bottom")
+        assert title["yshift"] > 1.3 * name["font"]["size"]
+    assert layout["margin"]["t"] > title["yshift"] + 1.3 * title["font"]["size"]
 
 
 def test_a_users_method_from_the_working_directory(tmp_path):

@@ -201,6 +201,7 @@ def _interactive(results: Mapping[str, Any], rates: Floats) -> "Figure":
                 row,
                 1,
             )
+    figure.layout.annotations[0].yshift = 16  # the first title; segments' names stand below it
     for start, name in _marks(results):
         figure.add_vline(x=start, line_width=0.7, line_color="#999999")
         figure.add_annotation(
@@ -215,7 +216,7 @@ def _interactive(results: Mapping[str, Any], rates: Floats) -> "Figure":
         )
     figure.update_layout(
         height=900,
-        margin={"l": 50, "r": 20, "t": 40, "b": 40},
+        margin={"l": 50, "r": 20, "t": 60, "b": 40},
         template="plotly_white",
         hovermode="x unified",
     )
