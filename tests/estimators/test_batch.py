@@ -582,7 +582,7 @@ def test_no_warning_where_it_converged(name):
 def test_silent_without_a_terminal(name, capfd, monkeypatch):
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     FITS[name]()
-    FITS[name](verbose=0)
+    FITS[name](verbose=1)
     assert capfd.readouterr() == ("", "")
 
 
@@ -595,16 +595,18 @@ def test_lines(name, capfd):
 
 
 @pytest.mark.parametrize("name", FITS)
-@pytest.mark.parametrize(("verbose", "patience"), [(1, 0.0), (1, 100.0), (0, 0.0)])
-def test_bar_on_a_terminal(name, verbose, patience, monkeypatch):
+@pytest.mark.parametrize(
+    ("settings", "patience"), [({"verbose": 1}, 0.0), ({"verbose": 1}, 100.0), ({}, 0.0)]
+)
+def test_bar_on_a_terminal_if_asked_for(name, settings, patience, monkeypatch):
     screen = io.StringIO()
     monkeypatch.setattr(progress, "PATIENCE", patience)
     monkeypatch.setattr(
         progress, "Console", lambda stderr: Console(file=screen, force_terminal=True, width=120)
     )
-    FITS[name](verbose=verbose)
+    FITS[name](**settings)
     shown = screen.getvalue()
-    assert (name in shown) == (verbose == 1 and patience == 0.0)
+    assert (name in shown) == (bool(settings) and patience == 0.0)
 
 
 # Constraints

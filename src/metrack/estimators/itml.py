@@ -38,7 +38,7 @@ class ITML(BatchLearner):
         Most sweeps.
     tol : float
     verbose : int
-        0 silent, 1 a bar on a terminal once a fit takes more than a second, 2 a line a sweep.
+        0 silent, 1 a bar on a terminal if a fit takes more than a second, 2 a line a sweep.
     preprocessor : array, CSR matrix or callable, optional
         Points that pairs of row numbers refer to.
     random_state : int, RandomState or None
@@ -74,7 +74,7 @@ class ITML(BatchLearner):
         prior: Any = "identity",
         max_iter: int = 10_000,
         tol: float = 1e-3,
-        verbose: int = 1,
+        verbose: int = 0,
         preprocessor: Any = None,
         random_state: Any = None,
     ) -> None:

@@ -55,7 +55,7 @@ class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
     max_iter : int
     tol : float
     verbose : int
-        0 silent, 1 a bar on a terminal once a fit takes more than a second, 2 a line an iteration.
+        0 silent, 1 a bar on a terminal if a fit takes more than a second, 2 a line an iteration.
     random_state : int, RandomState or None
         For "pca" and "random".
 
@@ -94,7 +94,7 @@ class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
         warm_start: bool = False,
         max_iter: int = 1000,
         tol: float = 1e-6,
-        verbose: int = 1,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors

@@ -39,7 +39,7 @@ class MMC(BatchLearner):
     tol : float
         Largest relative duality gap.
     verbose : int
-        0 silent, 1 a bar on a terminal once a fit takes more than a second, 2 a line an iteration.
+        0 silent, 1 a bar on a terminal if a fit takes more than a second, 2 a line an iteration.
     preprocessor : array, CSR matrix or callable, optional
         Points that pairs of row numbers refer to.
     random_state : int, RandomState or None
@@ -86,7 +86,7 @@ class MMC(BatchLearner):
         diagonal: bool = False,
         max_iter: int = 1000,
         tol: float = 1e-4,
-        verbose: int = 1,
+        verbose: int = 0,
         preprocessor: Any = None,
         random_state: Any = None,
     ) -> None:

@@ -77,7 +77,7 @@ class WholePast:
 
 
 def _lmnn(**settings: Any) -> LMNN:
-    return LMNN(max_iter=LMNN_ITERATIONS, warm_start=True, verbose=0, **settings)
+    return LMNN(max_iter=LMNN_ITERATIONS, warm_start=True, **settings)
 
 
 def _past(**settings: Any) -> WholePast:
