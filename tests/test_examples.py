@@ -1,7 +1,8 @@
 """Every example in README.md and docs/ runs.
 
 A page's blocks run in order, in one namespace and one empty working directory: ``python`` as
-written, ``>>>`` sessions as doctests, and the ``$ metrack`` lines of ``console`` blocks. A line
+written, ``>>>`` sessions as doctests, and the ``$ metrack`` lines of ``console`` blocks. A ``text``
+block is what the ``python`` block above it prints. A line
 ``<!-- not run: reason -->`` just above a block leaves it out.
 """
 
@@ -20,7 +21,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
     r"^(?P<skip>[ ]*<!-- not run: .+ -->\n\s*)?"
-    r"(?P<indent>[ ]*)```[ ]?(?P<kind>python|pycon|console)\b[^\n]*\n(?P<code>.*?)^(?P=indent)```",
+    r"(?P<indent>[ ]*)```[ ]?(?P<kind>python|pycon|console|text)\b[^\n]*\n"
+    r"(?P<code>.*?)^(?P=indent)```",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -57,7 +59,7 @@ def run_commands(code, where, line):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_run(page, tmp_path, monkeypatch):
+def test_examples_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     where, text = str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
@@ -70,5 +72,8 @@ def test_examples_run(page, tmp_path, monkeypatch):
             run_commands(code, where, line)
         elif block["kind"] == "pycon" or code.lstrip().startswith(">>>"):
             run_session(code, where, line, namespace)
+        elif block["kind"] == "text":
+            assert capsys.readouterr().out == code, f"{where}:{line}"
         else:
+            capsys.readouterr()  # what was printed before
             run_python(code, where, line, namespace)

@@ -178,8 +178,17 @@ class COMID(MetricTransformer):
 
     Parameters
     ----------
-    memory, recent, pairs_per_point, seed, max_features
-        As in `SADL`.
+    memory
+        Number of points remembered.
+    recent
+        Share of them that are the most recent ones; the rest is a uniform sample of all before.
+    pairs_per_point
+        Most pairs drawn for a new point.
+    seed
+        Same seed, same metric.
+    max_features
+        Most features that a stream may bring; a point with more is refused. Memory and time a pair
+        grow with them.
     settings
         Settings of `metrack.COMID`, such as ``learning_rate`` or ``n_components``.
 

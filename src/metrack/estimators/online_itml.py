@@ -23,9 +23,11 @@ class OnlineITML(OnlineLearner):
     ----------
     learning_rate : float
         Step size e.
-    upper, lower : float
-        Targets for the squared distance of similar and of dissimilar pairs, upper <= lower. With
-        ``scale="auto"``, 1 is the mean over all pairs at the start.
+    upper : float
+        Target for the squared distance of similar pairs. With ``scale="auto"``, 1 is the mean over
+        all pairs at the start.
+    lower : float
+        Target for the squared distance of dissimilar pairs, at least ``upper``.
     scale : {"auto", None}
         "auto" measures differences in units of their root mean square so far, so that results do
         not depend on the data's units.

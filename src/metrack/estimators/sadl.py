@@ -82,9 +82,27 @@ class SADL(OnlineLearner):
         How many of the late pairs the learners of 32 to 256 rounds revisit after each new one, with
         a step on each: more is learned from the same pairs, in more time. "auto" is 24 for Burg
         without the nuclear norm or ``n_components``, up to 50 features; else 0.
-    loss, divergence, regularizer, rho, step, n_components, init, psd, scale, preprocessor
-        As in `COMID`, for every learner. Where ``n_components`` is set, what is read out is the
-        best metric of that rank near the mean; `observe` judges the mean itself.
+    loss
+        As in `COMID`, for every learner; so are those that follow.
+    divergence
+        As in `COMID`.
+    regularizer
+        As in `COMID`.
+    rho
+        As in `COMID`.
+    step
+        As in `COMID`.
+    n_components
+        As in `COMID`. What is read out is the best metric of that rank near the mean; `observe`
+        judges the mean itself.
+    init
+        As in `COMID`.
+    psd
+        As in `COMID`.
+    scale
+        As in `COMID`.
+    preprocessor
+        As in `COMID`.
     random_state : int, RandomState or None
         For ``output="sample"``.
 

@@ -128,7 +128,9 @@ def kmeans_nmi(
         Points, in the embedding to be judged.
     labels : array (n_points,)
         Whole numbers from 0.
-    n_init, random_state
+    n_init
+        As in `kmeans`.
+    random_state
         As in `kmeans`.
 
     Examples
