@@ -7,7 +7,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c c
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo study test test-portable bench bench-tracking bench-track fuzz lint docs clean
+.PHONY: demo study test test-portable bench bench-tracking bench-track fuzz lint docs dist clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
@@ -47,9 +47,16 @@ lint: .venv/installed
 docs: .venv/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+# Wheel and sdist in dist/, tried as a user would: in an empty environment, away from the sources.
+dist: .venv/installed-dist
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	sh tests/installed.sh dist/metrack-*.whl
+
 # Back to a fresh clone.
 clean:
-	rm -rf .venv demo site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv demo site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: pyproject.toml constraints.txt
@@ -62,4 +69,9 @@ clean:
 .venv/installed-docs: .venv/installed
 	@echo "Adding the documentation tools to .venv ..."
 	@$(PIP_INSTALL) -e '.[docs]'
+	@touch $@
+
+.venv/installed-dist: .venv/installed
+	@echo "Adding the packaging tools to .venv ..."
+	@$(PIP_INSTALL) -e '.[dist]'
 	@touch $@
