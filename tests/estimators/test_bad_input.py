@@ -21,6 +21,12 @@ FIRST_OF_CLASS = [
 on_some = pytest.mark.parametrize("learner", [*FIRST_OF_CLASS, "COMID-burg"], indirect=True)
 
 
+def settings_with(name):
+    """Run a check only on the learners that have a setting."""
+    chosen = [each for each in FIRST_OF_CLASS if name in LEARNERS[each][0].get_params()]
+    return pytest.mark.parametrize("learner", chosen, indirect=True)
+
+
 def put(value, dtype=float):
     """Pairs with one entry replaced."""
 
@@ -76,6 +82,10 @@ BAD_PAIRS = {
         lambda pairs: np.zeros((N, 2), int),
         r"got \(5, 2\); for pairs of row numbers, pass the points they refer to as preprocessor",
     ),
+    "ids without points": (
+        lambda pairs: np.full((N, 2), "a.png"),
+        r"pairs has ids that are text: pass a callable as preprocessor",
+    ),
 }
 
 GOOD_Y = np.array([1, -1, 1, -1, 1])
@@ -89,7 +99,10 @@ def label(value):
 
 
 BAD_Y = {
-    "0": (label(0), r"y\[3\] = 0; labels are \+1 \(alike\) or -1 .* pass 2 \* y - 1"),
+    "0": (
+        label(0),
+        r"y\[3\] = 0; labels are \+1 \(alike\) or -1 .* pass 2 \* numpy.asarray\(y\) - 1",
+    ),
     "2": (label(2), r"y\[3\] = 2; labels are"),
     "0.5": (label(0.5), r"y\[3\] = 0.5; labels are"),
     "NaN": (label(np.nan), r"y\[3\] = nan; labels are"),
@@ -113,10 +126,10 @@ N_POINTS = 100
 
 BAD_ROWS = {
     "too large": (3, N_POINTS, r"\[3.*\] = 100 is out of range: .* 100 points, numbered 0 to 99"),
-    "negative": (3, -1, r"\[3.*\] = -1 is out of range: .* 100 points, numbered 0 to 99"),
+    "negative": (3, -N_POINTS - 1, r"\[3.*\] = -101 is out of range: .*or from the end -1 to -100"),
     "unsigned": (3, np.uint64(2**64 - 1), r"\[3.*\] = 18446744073709551615 is out of range"),
     "float": (3, 0.5, r"of indices must be integers; cast them with .astype\(int\)"),
-    "text": (3, "a", r"row 0 is not numbers .*; encode text first"),
+    "text": (3, "a", r"has ids that are text: pass a callable as preprocessor"),
 }
 
 
@@ -340,10 +353,31 @@ def test_a_start_that_cannot_be_left(known, stream, divergence):
     refuses("init='zero' with .* use init='identity' or 'auto'", known, "fit", *stream[2:])
 
 
-@pytest.mark.parametrize("value", [-1e-9, np.nan, "1", None, True, [1.0]])
+@pytest.mark.parametrize("value", [np.nan, "1", None, True, [1.0], 1j])
 @on_some
 def test_threshold(known, value):
-    refuses("threshold must be a distance of at least 0, got", known, "set_threshold", value)
+    refuses("threshold must be a number, a distance; got", known, "set_threshold", value)
+
+
+@settings_with("n_components")
+def test_more_components_than_features(learner, stream):
+    learner.fit(stream.pairs, stream.y).set_threshold(0.75)
+    width = stream.pairs.shape[2]
+    learner.set_params(n_components=width + 1)
+    words = f"n_components={width + 1}; there are only {width} features: choose 1 to {width}"
+    refuses(words, learner, "fit", stream.pairs, stream.y)
+    with pytest.raises(ValueError, match=words):
+        clone(learner).partial_fit(stream.pairs, stream.y)
+    learner.set_params(n_components=width).fit(stream.pairs, stream.y)
+
+
+@on_some
+def test_components_set_by_hand(known, stream):
+    for value in np.eye(stream.pairs.shape[2] + 1), [np.nan] * stream.pairs.shape[2], "a", None:
+        before = state(known)
+        with pytest.raises(ValueError, match=r"components_ must be .*shape|could not convert"):
+            known.components_ = value
+        assert state(known) == before
 
 
 # Unfitted

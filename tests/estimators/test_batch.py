@@ -299,7 +299,7 @@ def test_itml_refuses_bounds(bounds):
 @pytest.mark.parametrize(
     ("prior", "words"),
     [
-        ("random", "prior='random'; choose one of 'identity', 'covariance'"),
+        ("chance", "prior='chance'; choose one of 'identity', 'covariance', 'random'"),
         (np.eye(2), r"prior must be a symmetric matrix of shape \(3, 3\)"),
         (np.triu(np.ones((3, 3))), "prior must be a symmetric matrix"),
         (np.zeros((3, 3)), "prior must be positive definite: add"),
@@ -369,7 +369,7 @@ def test_mmc_where_similar_pairs_agree():
 @pytest.mark.parametrize("label", [1, -1])
 def test_mmc_needs_both_kinds(label):
     pairs, y, _ = few_pairs()
-    with pytest.raises(ValueError, match=r"MMC needs .* pairs, and there are none; add some"):
+    with pytest.raises(ValueError, match=rf"all pairs have label \{label:+d}: .*; add some with"):
         MMC().fit(pairs, np.full(len(y), label))
     pairs[y == label] = pairs[y == label][:, [0, 0]]
     with pytest.raises(ValueError, match="pairs is a point and itself; MMC needs some whose"):
@@ -667,7 +667,7 @@ def test_many_points_are_no_burden():
 
 @pytest.mark.parametrize("draw", [pairs_from_labels, triplets_from_labels])
 def test_labels_to_draw_nothing_from(draw):
-    with pytest.raises(ValueError, match="there is only one class: there are no dissimilar"):
+    with pytest.raises(ValueError, match="there is only one class, 1: there are no dissimilar"):
         draw([1, 1, 1], 4)
     with pytest.raises(ValueError, match="no class has two points: there are no similar"):
         draw([1, 2, 3], 4)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metrack.estimators.embedding import steady
+from metrack.estimators.embedding import leading, steady
 
 
 def components(rng, rank, n):
@@ -38,6 +38,25 @@ def test_features_that_do_not_matter_change_nothing(width, n):
     np.testing.assert_allclose(S[:width, :n], steady(L, width), atol=1e-12)
     assert not S[width:].any()
     assert not S[:, n:].any()
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5])
+def test_what_leads_does_not_depend_on_how_equal_rows_are_turned(width):
+    """Two directions matter more than at the start, five as much, one less."""
+    rng = np.random.default_rng(4)
+    vectors = np.linalg.qr(rng.normal(size=(8, 8)))[0].T
+    lengths = np.array([3.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5])
+    L = lengths[:, None] * vectors
+    turned = L.copy()
+    turned[2:7] = np.linalg.qr(rng.normal(size=(5, 5)))[0] @ L[2:7]
+    found = leading(L, width)
+    np.testing.assert_allclose(found @ found.T, np.diag(lengths[:width] ** 2), atol=1e-12)
+    np.testing.assert_allclose(leading(turned, width), found, atol=1e-12)
+    np.testing.assert_allclose(found[:2], L[: min(width, 2)], atol=1e-12)
+
+
+def test_what_leads_at_the_identity_are_the_first_features():
+    np.testing.assert_array_equal(leading(np.eye(5), 2), np.eye(5)[:2])
 
 
 def test_no_direction_is_a_point():

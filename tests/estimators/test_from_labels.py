@@ -132,17 +132,17 @@ def test_one_class_alone_teaches_nothing():
     X, _ = blobs(100)
     zero = {"divergence": "frobenius"}
     for learner in (SADL(**zero), COMID(**zero), SADL(combiner="sadl", **zero)):
-        fitted = FromLabels(learner, random_state=0).fit(X, np.zeros(100))
+        fitted = FromLabels(learner, random_state=0).partial_fit(X, np.zeros(100))
         assert fitted.learner_.n_pairs_seen_ <= 1
         assert fitted.transform(X).shape == (100, 6)
         assert not fitted.get_mahalanobis_matrix().any()
         assert fitted.learner_.mu_ >= 1.0
-    fitted = FromLabels(COMID(init="identity"), random_state=0).fit(X[:1], [0])
+    fitted = FromLabels(COMID(init="identity"), random_state=0).partial_fit(X[:1], [0])
     np.testing.assert_allclose(fitted.transform(X), X)
 
 
 def test_one_point_and_one_feature():
-    fitted = FromLabels(random_state=0).fit([[1.0]], ["a"])
+    fitted = FromLabels(random_state=0).partial_fit([[1.0]], ["a"])
     assert fitted.transform([[2.0]]).tolist() == [[2.0]]  # nothing learned: Euclidean
     fitted.partial_fit([[3.0], [1.1], [3.1]], ["b", "a", "b"])
     assert fitted.transform([[2.0]])[0, 0] > 0.0
@@ -319,7 +319,8 @@ def everything(model):
         (np.empty((0, 2)), [], "0 sample"),
         ([[1.0, 2.0]], None, "requires y"),
         ([[1.0, 2.0]], [0, 1], "inconsistent"),
-        ([[1.0, 2.0]], [np.nan], "NaN"),
+        ([[1.0, 2.0], [3.0, 4.0]], [0, np.nan], r"y\[1\] = nan: the class label is missing; drop"),
+        ([[1.0, 2.0], [3.0, 4.0]], ["a", None], r"y\[1\] = None: the class label is missing"),
         ([[1.0, 2.0], [1.0, 2.0]], [0.5, 0.7], "continuous"),
     ],
 )

@@ -1,16 +1,20 @@
 """What every learned metric can tell: distances, scores, predictions, the embedding."""
 
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import roc_auc_score
-from sklearn.utils import ClassifierTags
+from sklearn.utils import ClassifierTags, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.kernels import Floats, Ints
-from metrack.estimators.inputs import PairBatch, check_labels, points_of
-from metrack.estimators.settings import choice, is_number, positive, whole
+from metrack.estimators.inputs import PairBatch, check_labels, float_type, points_of
+from metrack.estimators.settings import Configurable, choice, is_number, whole
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FrozenMetric:
@@ -23,11 +27,11 @@ class FrozenMetric:
     """
 
     def __init__(self, components: Floats) -> None:
-        self.components = components.copy()
+        self.components: Floats = np.array(components, ndmin=2)
 
     def __call__(self, x: Any, z: Any, squared: bool = False) -> float:
-        """Distance between two points."""
-        a, b = np.asarray(x, dtype=np.float64), np.asarray(z, dtype=np.float64)
+        """Distance between two points, each (n_features,) or (1, n_features)."""
+        a, b = (np.atleast_1d(np.squeeze(np.asarray(each, dtype=np.float64))) for each in (x, z))
         n_features = self.components.shape[1]
         if a.shape != (n_features,) or b.shape != (n_features,):
             raise ValueError(f"x and z must be points with {n_features} features each")
@@ -36,7 +40,25 @@ class FrozenMetric:
         return square if squared else float(np.sqrt(square))
 
 
-class Embedding(BaseEstimator):
+fitted_to_points: Callable[[F], F] = available_if(
+    lambda self: get_tags(self).input_tags.two_d_array
+)
+
+
+class _FitTransform:
+    """``fit_transform`` where ``fit`` takes points, as ``transform`` does, and not pairs of them.
+
+    It is apart because scikit-learn wraps what a transformer's own class defines, and so would
+    always show it.
+    """
+
+    @fitted_to_points
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit to points, then embed them."""
+        return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
+
+
+class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable):
     """Read-outs of a metric M = L'L, whatever it was learned from.
 
     A subclass provides, once fitted, ``components_`` (L), ``n_features_in_`` and ``preprocessor_``
@@ -67,11 +89,26 @@ class Embedding(BaseEstimator):
         Returns
         -------
         array (n_points, rank)
-            Directions that matter most come first.
+            Directions that matter most come first. With an ``n_components`` setting there are that
+            many columns: the last are 0 where the metric has fewer directions, and the least are
+            left out where it has more. float32 where the points are.
         """
         check_is_fitted(self)
+        return self._embed(X)
+
+    def _embed(self, X: Any) -> Floats:
         points = points_of(X, self.preprocessor_, self.n_features_in_)
-        return np.asarray(points @ self.components_.T)
+        embedded = np.asarray(points @ self._directions().T)
+        given = X if np.ndim(X) > 1 else getattr(self, "preprocessor", None)
+        return embedded.astype(float_type(given), copy=False)
+
+    def _directions(self) -> Floats:
+        """Rows onto which `transform` projects."""
+        return self.components_
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._directions())
 
     def top_features(
         self, component: int = 0, n: int = 10, names: Any = None
@@ -128,6 +165,11 @@ class Embedding(BaseEstimator):
         """Similarity of each pair: the negative of its distance."""
         return -self.pair_distance(pairs)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
 
 class MahalanobisLearner(Embedding):
     """A metric and a threshold learned from pairs, which tell whether two points are alike.
@@ -157,10 +199,13 @@ class MahalanobisLearner(Embedding):
         return float(roc_auc_score(check_labels(y, len(scores)), scores))
 
     def set_threshold(self, threshold: float) -> Self:
-        """Use a given distance as the threshold of `predict`; learning more pairs sets it anew."""
+        """Use a given distance as the threshold of `predict`; learning more pairs sets it anew.
+
+        A negative one calls no pair alike, not even a point and itself.
+        """
         check_is_fitted(self)
-        if not (is_number(threshold) and threshold >= 0.0):
-            raise ValueError(f"threshold must be a distance of at least 0, got {threshold!r}")
+        if not is_number(threshold) or np.isnan(threshold):
+            raise ValueError(f"threshold must be a number, a distance; got {threshold!r}")
         self._set_threshold(float(threshold))
         return self
 
@@ -180,13 +225,14 @@ class MahalanobisLearner(Embedding):
         Parameters
         ----------
         pairs_valid, y_valid : pairs and their labels
+            Some of each kind.
         strategy : {"accuracy", "f_beta", "max_tpr", "max_tnr"}
             What to maximise: accuracy; the F score; the true positive rate where the true negative
             rate is at least ``min_rate``; or the true negative rate where the true positive rate
             is.
         min_rate : float in [0, 1]
         beta : float
-            Weight of recall in the F score.
+            Weight of recall in the F score; its sign does not count.
         """
         distances = self.pair_distance(pairs_valid)
         y = check_labels(y_valid, len(distances))
@@ -208,14 +254,15 @@ def check_calibration(
 ) -> None:
     """Refuse what `MahalanobisLearner.calibrate_threshold` cannot work with."""
     choice("strategy", strategy, dict.fromkeys(("accuracy", "f_beta", "max_tpr", "max_tnr"), 0))
-    if strategy == "f_beta":
-        positive("beta", beta, or_zero=True)
+    if strategy == "f_beta" and not (is_number(beta) and np.isfinite(beta)):
+        raise ValueError(f"strategy 'f_beta' needs a finite number as beta, got {beta!r}")
     if strategy.startswith("max") and not (is_number(min_rate) and 0.0 <= min_rate <= 1.0):
         raise ValueError(f"strategy {strategy!r} needs a min_rate in [0, 1], got {min_rate!r}")
-    if strategy != "accuracy" and not (y > 0.0).any():
-        raise ValueError(f"strategy {strategy!r} needs pairs with label +1; there are none")
-    if strategy.startswith("max") and not (y < 0.0).any():
-        raise ValueError(f"strategy {strategy!r} needs pairs with label -1; there are none")
+    if (y == y[0]).all():
+        raise ValueError(
+            f"all pairs have label {y[0]:+.0f}: a threshold needs pairs that are alike (+1) and "
+            f"pairs that are not (-1); add some with label {-y[0]:+.0f}"
+        )
 
 
 def _best_threshold(
@@ -223,8 +270,8 @@ def _best_threshold(
 ) -> float:
     """The best of all distances, and of one below them; the smallest where several are equal."""
     cuts = np.unique(distances)
-    if cuts[0] > 0.0:
-        cuts = np.concatenate([[np.nextafter(cuts[0], 0.0)], cuts])
+    below = np.nextafter(cuts[0], 0.0) if cuts[0] > 0.0 else -1.0
+    cuts = np.concatenate([[below], cuts])
     alike, other = np.sort(distances[y > 0.0]), np.sort(distances[y < 0.0])
     hits = np.searchsorted(alike, cuts, side="right")
     alarms = np.searchsorted(other, cuts, side="right")
@@ -238,6 +285,5 @@ def _best_threshold(
     # Rates by one division each: 1 - 0.9 would miss a min_rate of 0.1.
     rates = hits / alike.size, (other.size - alarms) / other.size
     wanted, kept = rates if strategy == "max_tpr" else rates[::-1]
-    # Where a distance is 0, true negatives may not reach min_rate: then the most there can be.
     enough = np.minimum(kept, float(min_rate or 0.0))
     return float(cuts[np.lexsort((-cuts, kept, wanted, enough))[-1]])

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from metrack.engine.kernels import Ints
+from metrack.estimators.inputs import check_class_labels
 from metrack.estimators.settings import whole
 
 
@@ -86,24 +87,36 @@ def triplets_from_labels(labels: Any, n_triplets: int, random_state: Any = None)
     return classes.order[np.column_stack([first, second, third])]
 
 
+def check_classes(labels: Any) -> tuple[Ints, Ints]:
+    """The class of each point, by number, and the sizes of classes; refuses what has no pairs."""
+    given = np.asarray(labels)
+    if given.ndim != 1:
+        raise ValueError(f"labels must be 1-D, one a point; got shape {given.shape}")
+    if given.size < 2:
+        raise ValueError(f"there are labels of {given.size} sample; pairs need two or more")
+    check_class_labels(given)
+    names, codes, counts = np.unique(given, return_inverse=True, return_counts=True)
+    if counts.max() < 2:
+        raise ValueError(
+            "no class has two points: there are no similar pairs to draw; add points of the same "
+            "class"
+        )
+    if counts.size < 2:
+        raise ValueError(
+            f"there is only one class, {names.tolist()[0]!r}: there are no dissimilar pairs to "
+            "draw; add points of another class"
+        )
+    return codes, counts
+
+
 class _Classes:
     """Points in the order of their classes."""
 
     def __init__(self, labels: Any) -> None:
-        given = np.asarray(labels)
-        if given.ndim != 1:
-            raise ValueError(f"labels must be 1-D, one a point; got shape {given.shape}")
-        if given.size < 2:
-            raise ValueError(f"there are labels of {given.size} sample; pairs need two or more")
-        codes = np.unique(given, return_inverse=True)[1]
-        counts = np.bincount(codes)
-        if counts.max() < 2:
-            raise ValueError("no class has two points: there are no similar pairs to draw")
-        if counts.size < 2:
-            raise ValueError("there is only one class: there are no dissimilar pairs to draw")
-        self.n_points = given.size
+        codes, counts = check_classes(labels)
+        self.n_points = codes.size
         self.order: Ints = np.argsort(codes, kind="stable")
-        self.places = np.arange(given.size)
+        self.places = np.arange(codes.size)
         self.sizes: Ints = np.repeat(counts, counts)  # of the class at each place
         self.ends: Ints = np.repeat(np.cumsum(counts), counts)
 

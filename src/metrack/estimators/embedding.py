@@ -9,8 +9,39 @@ position is taken: for as many rows as features that is the square root of M.
 from functools import lru_cache
 
 import numpy as np
+from scipy.linalg import qr
 
 from metrack.engine.kernels import Floats
+
+EQUAL = 1e-9  # lengths of rows that differ by less, relative to the longest, count as equal
+
+
+def leading(components: Floats, width: int) -> Floats:
+    """The rows of L that matter most, no more than ``width``.
+
+    Where a metric has more directions it began at the identity, and many matter alike: of those
+    at the cut, any of which would do, the ones nearest to features are taken, so that rounding does
+    not choose.
+
+    Parameters
+    ----------
+    components : array (rank, n_features)
+        Any L with M = L'L whose rows are orthogonal, by falling length.
+    width : int
+    """
+    if len(components) <= width:
+        return components
+    lengths = np.linalg.norm(components, axis=1)
+    alike = np.abs(lengths - lengths[width]) <= EQUAL * lengths[0]
+    first = int(np.argmax(alike))
+    if first >= width or lengths[width] == 0.0:
+        return components[:width]
+    rows = components[alike] / lengths[alike, None]
+    axes, signs, _ = qr(rows.T @ rows, mode="economic", pivoting=True)
+    chosen = slice(width - first)
+    turned = lengths[width] * np.sign(np.diag(signs))[chosen, None] * axes.T[chosen]
+    found: Floats = np.vstack([components[:first], turned])
+    return found
 
 
 def steady(components: Floats, width: int) -> Floats:

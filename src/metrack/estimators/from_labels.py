@@ -5,12 +5,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -19,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from metrack.engine.kernels import Floats
 from metrack.estimators.base import FrozenMetric
 from metrack.estimators.batch import BatchLearner
-from metrack.estimators.constraints import pairs_from_labels
-from metrack.estimators.inputs import Points, check_points
+from metrack.estimators.constraints import check_classes, pairs_from_labels
+from metrack.estimators.inputs import Points, check_class_labels, check_points
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairMemory
 from metrack.estimators.sadl import SADL
-from metrack.estimators.settings import whole
+from metrack.estimators.settings import Configurable, at_most_features, whole
 from metrack.estimators.threads import exclusive
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 online: Callable[[F], F] = available_if(lambda self: not isinstance(self.learner, BatchLearner))
 
 
-class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable):
     """Any pair learner, on points with class labels; an online one also on a stream of them.
 
     For an online learner, each new point is paired with points of a bounded memory: similar where
@@ -108,14 +103,17 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ----------
         X : array or CSR matrix (n_points, n_features)
         y : array (n_points,)
-            Class labels of any kind.
+            Class labels of any kind; two classes or more, one of them with two points or more.
         """
-        return self._learn(X, y, anew=True)
+        return self._learn(X, y, anew=True, complete=True)
 
     @online
     @exclusive
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Go on learning, with points and labels as in `fit`; new classes may come at any time."""
+        """Go on learning, with points and labels as in `fit`; new classes may come at any time.
+
+        A batch may have one class alone: its points are remembered until others come.
+        """
         return self._learn(X, y, anew=not hasattr(self, "learner_"))
 
     @online
@@ -146,11 +144,13 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         array (n_points, n_columns)
             As many columns as features, or as the learner's ``n_components``, whatever the rank.
             The embedding turns no more than the metric changes, so that what was embedded a moment
-            ago can be compared with what is embedded now.
+            ago can be compared with what is embedded now. float32 where X is.
         """
         check_is_fitted(self)
-        points = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        return np.asarray(points @ self.learner_._steady_components().T)
+        types = [np.float64, np.float32]
+        points = validate_data(self, X, reset=False, accept_sparse="csr", dtype=types)
+        embedded = np.asarray(points @ self.learner_._steady_components().T)
+        return embedded.astype(points.dtype, copy=False)
 
     def pair_distance(self, pairs: Any) -> Floats:
         """Learned distance between the two points of each pair, (n_pairs, 2, n_features)."""
@@ -173,14 +173,21 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         return self.learner_.components_
 
+    @components_.setter
+    def components_(self, value: Any) -> None:
+        check_is_fitted(self)
+        self.learner_.components_ = value
+
     @property
     def _n_features_out(self) -> int:
         return len(self.learner_._steady_components())
 
-    def _learn(self, X: Any, y: Any, anew: bool) -> Self:
+    def _learn(self, X: Any, y: Any, anew: bool, complete: bool = False) -> Self:
         before = self.__dict__.copy()
         try:
             points, labels = self._check(X, y, anew)
+            if complete:
+                check_classes(labels)
             if isinstance(self.learner, BatchLearner):
                 self.learner_ = self._fit_batch(points, labels)
                 return self
@@ -202,6 +209,8 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return learner
 
     def _check(self, X: Any, y: Any, anew: bool) -> tuple[Points, list[Any]]:
+        if y is not None:
+            check_class_labels(y)
         X, y = validate_data(
             self, X, y, reset=anew, accept_sparse="csr", dtype=np.float64, multi_output=False
         )
@@ -214,6 +223,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         rng = check_random_state(self.random_state)
         if learner.random_state is None:
             learner.set_params(random_state=rng.randint(2**31 - 1))
+        at_most_features(getattr(learner, "n_components", None), self.n_features_in_)
         memory = PairMemory(self.memory, self.recent, self.pairs_per_point, rng)
         learner._start(self.n_features_in_, None)
         self.learner_, self.memory_ = learner, memory
@@ -245,4 +255,5 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

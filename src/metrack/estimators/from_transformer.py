@@ -5,7 +5,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.kernels import Floats
@@ -100,7 +99,6 @@ class FromTransformer(MahalanobisLearner):
         tags.input_tags.two_d_array = True
         tags.input_tags.three_d_array = False
         tags.target_tags.required = False
-        tags.transformer_tags = TransformerTags()
         return tags
 
 

@@ -17,7 +17,7 @@ CHUNK = 4096  # pairs whose differences are held at a time
 LARGEST = 1e40  # of a feature: what the engine squares stays finite
 
 Points = Floats | sp.csr_array
-Preprocessor = Any  # None, an array or CSR matrix of points, or a callable from indices to points
+Preprocessor = Any  # None, an array or CSR matrix of points, or a callable from ids to points
 
 
 def check_points(points: Any, name: str = "X", n_features: int | None = None) -> Points:
@@ -57,9 +57,9 @@ def check_preprocessor(preprocessor: Preprocessor) -> Preprocessor:
 
 
 def points_of(X: Any, preprocessor: Preprocessor, n_features: int | None) -> Points:
-    """Points given as such, or as row numbers."""
+    """Points given as such, or as row numbers or other ids."""
     if preprocessor is not None and not sp.issparse(X):
-        array = _numbers(X, "X", keep_integers=True)
+        array = _numbers(X, "X", id_dimensions=1)
         if array.ndim == 1:
             points, rows = _look_up(array, preprocessor, "X")
             _check_width(points.shape[1], "X", n_features)
@@ -68,12 +68,19 @@ def points_of(X: Any, preprocessor: Preprocessor, n_features: int | None) -> Poi
     return check_points(X, "X", n_features)
 
 
+def float_type(points: Any) -> type[np.floating[Any]]:
+    """The type of what is computed from points: float32 where they are, else float64."""
+    dtype = points.dtype if hasattr(points, "dtype") else np.asarray(points).dtype
+    return np.float32 if dtype == np.float32 else np.float64
+
+
 class TupleBatch:
     """A checked batch of pairs or triplets: arrays of points, or indices into one.
 
     Parameters
     ----------
-    tuples : array (n_tuples, size, n_features), or integers (n_tuples, size) with a preprocessor
+    tuples : array (n_tuples, size, n_features), or row numbers or ids (n_tuples, size)
+        The latter with a preprocessor.
     preprocessor : None, points, or callable
         As `check_preprocessor` returns it.
     n_features : int or None
@@ -85,8 +92,9 @@ class TupleBatch:
 
     def __init__(self, tuples: Any, preprocessor: Preprocessor, n_features: int | None) -> None:
         name, size = self.name, self.size
-        array = _numbers(tuples, name, keep_integers=True)
-        if array.ndim == 2 and array.shape[1:] == (size,) and preprocessor is not None:
+        array = _numbers(tuples, name, id_dimensions=2)
+        are_ids = preprocessor is not None or _is_text(array)
+        if are_ids and array.ndim == 2 and array.shape[1:] == (size,):
             self.rows: Ints | None
             self.points, self.rows = _look_up(array, preprocessor, name)
             width = self.points.shape[1]
@@ -180,9 +188,28 @@ def check_labels(y: Any, n_pairs: int) -> Floats:
         label = labels.tolist()[wrong[0]]
         raise ValueError(
             f"y[{wrong[0]}] = {label!r}; labels are +1 (alike) or -1 (not alike). "
-            "Where yours are 1 and 0, pass 2 * y - 1."
+            "Where yours are 1 and 0, pass 2 * numpy.asarray(y) - 1."
         )
     return np.asarray(labels, dtype=np.float64)
+
+
+def check_class_labels(y: Any) -> None:
+    """Refuse class labels of which some are missing."""
+    labels: Any = np.asarray(y)
+    if labels.ndim == 0 or labels.dtype.kind not in "fO":
+        return
+    for i, label in enumerate(labels.ravel().tolist()):
+        if _is_missing(label):
+            raise ValueError(
+                f"y[{i}] = {label!r}: the class label is missing; drop the points that have none"
+            )
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):  # pandas.NA is neither equal nor not
+        return True
 
 
 def _array(values: Any) -> Any:
@@ -191,8 +218,20 @@ def _array(values: Any) -> Any:
     return np.asarray(array.tolist()) if array.dtype.kind == "O" else array
 
 
-def _numbers(values: Any, name: str, keep_integers: bool = False) -> Any:
-    """A real array; integers stay as they are only where they may be indices."""
+def _is_text(array: Any) -> bool:
+    kind: str = array.dtype.kind
+    return kind in "US"
+
+
+def _numbers(values: Any, name: str, id_dimensions: int | None = None) -> Any:
+    """A real array; integers and text stay as they are only where they may be row numbers or ids.
+
+    Parameters
+    ----------
+    values, name
+    id_dimensions : int, optional
+        Number of dimensions of an array of ids.
+    """
     if sp.issparse(values):
         raise ValueError(
             f"{name} is a sparse matrix; pass the sparse matrix of points as preprocessor, and "
@@ -205,7 +244,9 @@ def _numbers(values: Any, name: str, keep_integers: bool = False) -> Any:
             f"{name} row {_odd_row(values)} does not have the shape of the others; give every "
             "point the same number of features"
         ) from None
-    if array.dtype.kind in "iu" and keep_integers:
+    if id_dimensions is not None and (
+        array.dtype.kind in "iu" or (_is_text(array) and array.ndim == id_dimensions)
+    ):
         return array
     try:
         _check_kind(array.dtype, name)
@@ -214,7 +255,8 @@ def _numbers(values: Any, name: str, keep_integers: bool = False) -> Any:
         if array.dtype.kind == "c":
             raise
         raise ValueError(
-            f"{name} row {_odd_row(values)} is not numbers ({error}); encode text first"
+            f"{name} row {_odd_row(values)} is not numbers ({error}); encode text first, or, where "
+            "it is ids, pass a callable as preprocessor that gives their points"
         ) from None
 
 
@@ -256,7 +298,12 @@ def _look_up(array: Any, preprocessor: Preprocessor, name: str) -> tuple[Any, In
     """Points, and for each index its row among them."""
     if len(array) == 0:
         raise ValueError(f"{name} is empty; pass at least one index")
-    if array.dtype.kind not in "iu":
+    if _is_text(array) and not callable(preprocessor):
+        raise ValueError(
+            f"{name} has ids that are text: pass a callable as preprocessor, which takes an array "
+            "of ids and returns their points, one a row; an array's rows have numbers"
+        )
+    if array.dtype.kind not in "iuUS":
         raise ValueError(f"{name} of indices must be integers; cast them with .astype(int)")
     if callable(preprocessor):
         unique, inverse = np.unique(array, return_inverse=True)
@@ -273,15 +320,16 @@ def _look_up(array: Any, preprocessor: Preprocessor, name: str) -> tuple[Any, In
             )
         return points, inverse.reshape(array.shape)
     n_points = preprocessor.shape[0]
-    wrong = np.argwhere((array < 0) | (array >= n_points))
+    wrong = np.argwhere((array < -n_points) | (array >= n_points))
     if wrong.size:
         where = tuple(wrong[0].tolist())
         raise ValueError(
             f"{name}[{', '.join(map(str, where))}] = {array[where]} is out of range: the "
-            f"preprocessor has {n_points} points, numbered 0 to {n_points - 1}"
+            f"preprocessor has {n_points} points, numbered 0 to {n_points - 1}, or from the end "
+            f"-1 to {-n_points}"
         )
     rows: Ints = array.astype(np.int64)
-    return preprocessor, rows
+    return preprocessor, np.where(rows < 0, rows + n_points, rows)
 
 
 def _check_finite(values: Any, where: Callable[[int], str]) -> None:

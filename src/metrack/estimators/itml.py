@@ -5,6 +5,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
+from sklearn.datasets import make_spd_matrix
+from sklearn.utils import check_random_state
 
 from metrack.engine.bregman import sweep
 from metrack.engine.kernels import Floats
@@ -31,9 +33,9 @@ class ITML(BatchLearner):
     ----------
     gamma : float
         Price of slack; ``numpy.inf`` for none, where the bounds can all be met.
-    prior : {"identity", "covariance"} or array (n_features, n_features)
-        The metric to stay near: Euclidean distance, the inverse covariance of the points, or a
-        positive definite matrix.
+    prior : {"identity", "covariance", "random"} or array (n_features, n_features)
+        The metric to stay near: Euclidean distance, the inverse covariance of the points, a random
+        one, or a positive definite matrix.
     max_iter : int
         Most sweeps.
     tol : float
@@ -42,7 +44,7 @@ class ITML(BatchLearner):
     preprocessor : array, CSR matrix or callable, optional
         Points that pairs of row numbers refer to.
     random_state : int, RandomState or None
-        Not used here: the projections are deterministic.
+        For the prior "random"; the projections are deterministic.
 
     Attributes
     ----------
@@ -100,7 +102,7 @@ class ITML(BatchLearner):
         pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
         y : array (n_pairs,)
             +1 alike, -1 not alike.
-        bounds : two distances, optional
+        bounds : two distances, or a row or column of them, optional
             Largest of similar, smallest of dissimilar pairs; by default the 5th and 95th percentile
             of the distances between the pairs' points, as the prior has them.
         calibration_params : dict, optional
@@ -112,7 +114,7 @@ class ITML(BatchLearner):
         unbounded = is_number(self.gamma) and self.gamma == np.inf
         gamma = np.inf if unbounded else positive("gamma", self.gamma)
         max_iter, tol = whole("max_iter", self.max_iter), positive("tol", self.tol)
-        M = _prior(self.prior, batch)
+        M = _prior(self.prior, batch, self.random_state)
         bounds = _bounds(options["bounds"], batch, M)
         u = dense_differences(batch)
         differ = u.any(axis=1)  # no metric tells a point from itself
@@ -133,13 +135,15 @@ class ITML(BatchLearner):
         return Solution(components, n_iter, change <= tol, {"bounds_": bounds})
 
 
-def _prior(prior: Any, batch: PairBatch) -> Floats:
+def _prior(prior: Any, batch: PairBatch, random_state: Any) -> Floats:
     """The prior as a new matrix."""
     n = batch.n_features
     if isinstance(prior, str) or prior is None:
-        choice("prior", prior, {"identity": 0, "covariance": 0})
+        choice("prior", prior, {"identity": 0, "covariance": 0, "random": 0})
         if prior == "identity":
             return np.eye(n)
+        if prior == "random":
+            return np.asarray(make_spd_matrix(n, random_state=check_random_state(random_state)))
         covariance = np.atleast_2d(np.cov(_some_points(batch), rowvar=False))
         remedy = "the points' covariance is singular: use prior='identity', or remove features"
         return np.asarray(np.linalg.inv(_definite(covariance, remedy)), dtype=np.float64)
@@ -152,7 +156,7 @@ def _prior(prior: Any, batch: PairBatch) -> Floats:
 def _definite(matrix: Floats, remedy: str) -> Floats:
     values = np.linalg.eigvalsh(matrix)
     if not values[0] > 1e-12 * abs(values[-1]):
-        raise ValueError(remedy)
+        raise np.linalg.LinAlgError(remedy)
     return matrix
 
 
@@ -166,6 +170,8 @@ def _bounds(bounds: Any, batch: PairBatch, prior: Floats) -> Floats:
         found: Floats = np.percentile(distances, (5.0, 95.0))
         return found
     given = np.asarray(bounds)
+    if given.shape in ((1, 2), (2, 1)):
+        given = given.ravel()
     if given.shape != (2,) or not all(is_number(b) and 0.0 < b < np.inf for b in given.tolist()):
         raise ValueError(f"bounds={bounds!r}; they must be two distances > 0")
     return given.astype(np.float64)

@@ -4,7 +4,7 @@ from collections import deque
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils import check_random_state
@@ -15,9 +15,14 @@ from metrack.engine.descent import minimise
 from metrack.engine.impostors import Impostors, nearest_of_class
 from metrack.engine.kernels import Floats
 from metrack.estimators.base import Embedding
-from metrack.estimators.inputs import check_points
+from metrack.estimators.inputs import (
+    check_class_labels,
+    check_points,
+    check_preprocessor,
+    points_of,
+)
 from metrack.estimators.progress import Fitting, warn_not_converged
-from metrack.estimators.settings import choice, is_number, positive, whole
+from metrack.estimators.settings import at_most_features, choice, is_number, positive, whole
 
 INITS = dict.fromkeys(("auto", "identity", "pca", "lda", "random"), 0)
 START = 4.0  # mean squared distance of targets at the start, in margins
@@ -25,7 +30,7 @@ WINDOW = 10  # iterations over which progress is judged
 FLOOR = 1e-8  # least variance in any direction, of the most: what is below is not stretched
 
 
-class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
+class LMNN(Embedding):
     """Large-margin nearest neighbours (Weinberger and Saul, 2009).
 
     Every point has targets, the nearest points of its class in Euclidean distance. The metric pulls
@@ -56,6 +61,8 @@ class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
     tol : float
     verbose : int
         0 silent, 1 a bar on a terminal if a fit takes more than a second, 2 a line an iteration.
+    preprocessor : array, CSR matrix or callable, optional
+        Points that row numbers refer to; a callable takes any ids.
     random_state : int, RandomState or None
         For "pca" and "random".
 
@@ -95,6 +102,7 @@ class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
         max_iter: int = 1000,
         tol: float = 1e-6,
         verbose: int = 0,
+        preprocessor: Any = None,
         random_state: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
@@ -105,6 +113,7 @@ class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
+        self.preprocessor = preprocessor
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -112,7 +121,7 @@ class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
 
         Parameters
         ----------
-        X : array (n_points, n_features)
+        X : array (n_points, n_features), or row numbers (n_points,) with a preprocessor
         y : array (n_points,)
             Class labels of any kind; two classes or more, one of them with two points or more.
         """
@@ -124,6 +133,12 @@ class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
             raise
 
     def _fit(self, X: Any, y: Any) -> Self:
+        preprocessor = check_preprocessor(self.preprocessor)
+        if _are_ids(X, preprocessor):
+            points = points_of(X, preprocessor, None)
+            X = points.toarray() if sp.issparse(points) else points
+        if y is not None:
+            check_class_labels(y)
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_points(X)
         check_classification_targets(y)
@@ -165,7 +180,7 @@ class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
         _, sizes, rows = np.linalg.svd(found.x @ stretch / spread, full_matrices=False)
         self.components_ = sizes[:, None] * rows
         self.objective_, self.n_iter_ = found.value, found.n_iter
-        self.preprocessor_ = None
+        self.preprocessor_ = preprocessor
         if not found.done and found.n_iter == max_iter:  # else there is nothing left to gain
             goal, remedy = "the relative gain of 10 iterations", ", or lower n_components"
             warn_not_converged("LMNN", max_iter, max_iter, goal, tol, remedy)
@@ -176,34 +191,28 @@ class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
 
         Parameters
         ----------
-        X : array (n_points, n_features)
+        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
 
         Returns
         -------
         array (n_points, n_components)
-            Directions that matter most come first.
+            Directions that matter most come first. float32 where X is.
         """
         check_is_fitted(self)
-        points = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.asarray(points @ self.components_.T)
+        if not _are_ids(X, self.preprocessor_):
+            types = [np.float64, np.float32]
+            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=types)
+        return self._embed(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
     def _start(self, points: Floats, codes: Any, objective: Impostors, spread: float) -> Floats:
         """L to start from, for points in units of their spread."""
         n_features = points.shape[1]
-        width = n_features
-        if self.n_components is not None:
-            width = whole("n_components", self.n_components)
-            if width > n_features:
-                raise ValueError(f"n_components={width}; there are only {n_features} features")
+        width = at_most_features(self.n_components, n_features)
         rng = check_random_state(self.random_state)
         if self.warm_start and getattr(self, "components_", np.empty(0)).shape == (
             width,
@@ -229,6 +238,10 @@ class LMNN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embedding):
         mean = float(np.mean(np.sum(apart * apart, axis=1)))
         scaled: Floats = directions * np.sqrt(START / mean) if mean > 0.0 else directions
         return scaled
+
+
+def _are_ids(X: Any, preprocessor: Any) -> bool:
+    return preprocessor is not None and np.ndim(X) == 1
 
 
 def _whitening(points: Floats) -> tuple[Floats, Floats]:

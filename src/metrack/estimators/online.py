@@ -13,8 +13,9 @@ from metrack.engine.dense import DenseMetric
 from metrack.engine.factored import Factored
 from metrack.engine.kernels import Floats, Ints
 from metrack.estimators.base import Embedding, MahalanobisLearner, check_calibration
-from metrack.estimators.embedding import steady
+from metrack.estimators.embedding import leading, steady
 from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
+from metrack.estimators.settings import at_most_features
 from metrack.estimators.threads import exclusive
 
 
@@ -59,6 +60,11 @@ class OnlineEmbedding(Embedding):
         """
         from metrack.estimators.persistence import save
 
+        if "by_hand" in self.__dict__.get("_read", {}):
+            raise ValueError(
+                "components_ was set by hand, and a state holds what was learned: keep that matrix "
+                "yourself, and save before setting it or after learning more"
+            )
         save(self, path)
 
     def _metric(self) -> Factored:
@@ -68,7 +74,7 @@ class OnlineEmbedding(Embedding):
 
     @property
     @exclusive
-    def components_(self) -> Floats:  # type: ignore[override]
+    def components_(self) -> Floats:
         """L with M = L'L, (rank_, n_features); rows by falling weight."""
         check_is_fitted(self)
         if "components" not in self._read:
@@ -76,6 +82,21 @@ class OnlineEmbedding(Embedding):
             self._read["components"].flags.writeable = False  # read again until learning goes on
         components: Floats = self._read["components"]
         return components
+
+    @components_.setter
+    def components_(self, value: Any) -> None:
+        """Use another L in all that is read out, until learning goes on."""
+        check_is_fitted(self)
+        given = np.array(value, dtype=np.float64, ndmin=2)
+        if given.shape[1:] != (self.n_features_in_,) or not np.isfinite(given).all():
+            raise ValueError(
+                f"components_ must be finite numbers of shape (rank, {self.n_features_in_}); got "
+                f"shape {given.shape}"
+            )
+        given.flags.writeable = False
+        for name in ("steady", "directions"):
+            self._read.pop(name, None)
+        self._read |= {"components": given, "by_hand": True}
 
     @property
     def rank_(self) -> int:
@@ -87,7 +108,6 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
     """Learners of pairs behind scikit-learn's and metric-learn's interface."""
 
     bank_: Bank | DenseMetric
-    n_components: int | None = None  # for those that have no such setting
 
     @exclusive
     def fit(self, pairs: Any, y: Any, calibration_params: dict[str, Any] | None = None) -> Self:
@@ -146,6 +166,8 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         else:
             preprocessor = self.preprocessor_
         batch = PairBatch(pairs, preprocessor, n_features)
+        if n_features is None:  # a stream that may grow wider comes another way
+            at_most_features(getattr(self, "n_components", None), batch.n_features)
         return batch, check_labels(y, len(batch)), preprocessor
 
     @exclusive
@@ -188,10 +210,23 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
     def _steady_components(self) -> Floats:
         """L with M = L'L that moves no more than M; as many rows as n_components asks for."""
         if "steady" not in self._read:
-            width = min(self.n_components or self.n_features_in_, self.n_features_in_)
-            self._read["steady"] = steady(self.components_[:width], width)
+            width = self._most_directions(self.n_features_in_)
+            self._read["steady"] = steady(leading(self.components_, width), width)
         components: Floats = self._read["steady"]
         return components
+
+    def _directions(self) -> Floats:
+        if getattr(self, "n_components", None) is None:
+            return self.components_
+        if "directions" not in self._read:
+            width = self._most_directions(self.n_features_in_)
+            rows = leading(self.components_, width)
+            self._read["directions"] = np.pad(rows, ((0, width - len(rows)), (0, 0)))
+        directions: Floats = self._read["directions"]
+        return directions
+
+    def _most_directions(self, n_features: int) -> int:
+        return min(getattr(self, "n_components", None) or n_features, n_features)
 
     @exclusive
     def _widen(self, n_features: int) -> None:
@@ -202,7 +237,7 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         old, new = cast(Bank, self.bank_), self._make_bank(n_features)
         carry(old, new)
         self.bank_ = new
-        self.n_features_in_ = self._n_features_at_start = n_features
+        self.n_features_in_ = n_features
         self._read = {}
 
 

@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from metrack.engine.bank import Bank
 from metrack.estimators.comid import COMID
 
 
@@ -57,16 +58,6 @@ class POLA(COMID):
     True
     """
 
-    loss = "hinge"
-    divergence = "frobenius"
-    regularizer = None
-    rho = 0.0
-    learning_rate = sys.float_info.max
-    schedule = "constant"
-    step = "implicit"
-    init = "zero"
-    psd = "auto"
-
     def __init__(
         self,
         n_components: int | None = None,
@@ -78,3 +69,14 @@ class POLA(COMID):
         self.scale = scale
         self.preprocessor = preprocessor
         self.random_state = random_state
+
+    def _make_bank(self, n_features: int) -> Bank:
+        learner = COMID(
+            divergence="frobenius",
+            regularizer=None,
+            learning_rate=sys.float_info.max,
+            n_components=self.n_components,
+            init="zero",
+            scale=self.scale,
+        )
+        return learner._make_bank(n_features)

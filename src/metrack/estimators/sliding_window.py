@@ -16,6 +16,7 @@ from metrack.estimators.base import Embedding
 from metrack.estimators.inputs import (
     PairBatch,
     TripletBatch,
+    check_class_labels,
     check_labels,
     check_preprocessor,
     points_of,
@@ -158,11 +159,21 @@ class SlidingWindow(Embedding):
         return np.concatenate(losses)
 
     @property
-    def components_(self) -> Floats:  # type: ignore[override]
+    def components_(self) -> Floats:
         """L with M = L'L, of the learner."""
         check_is_fitted(self)
         components: Floats = self.learner_.components_
         return components
+
+    @components_.setter
+    def components_(self, value: Any) -> None:
+        check_is_fitted(self)
+        self.learner_.components_ = value
+
+    def _directions(self) -> Floats:
+        if isinstance(self.learner_, Embedding):
+            return self.learner_._directions()
+        return self.components_
 
     @property
     def threshold_(self) -> float:
@@ -258,6 +269,7 @@ class SlidingWindow(Embedding):
                     f"y must have one label a point: {points.shape[0]} points, but y has shape "
                     f"{labels.shape}"
                 )
+            check_class_labels(labels)
             check_classification_targets(labels)
             self.n_features_in_ = points.shape[1]
             return Items(points, labels)
@@ -324,7 +336,8 @@ class SlidingWindow(Embedding):
         else:
             squares, mu = np.zeros(items.size), 1.0
             if learner is not None:
-                squares, mu = learner.pair_distance(items.given) ** 2, learner.threshold_**2
+                squares = learner.pair_distance(items.given) ** 2
+                mu = learner.threshold_ * abs(learner.threshold_)
             margins = items.y * (mu - squares) / (mu if mu > 0.0 else 1.0)
         losses: Floats = np.maximum(0.0, 1.0 - margins)
         return losses
