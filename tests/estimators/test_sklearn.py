@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import SkipTestWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
-from sklearn.utils import TransformerTags, estimator_checks
+from sklearn.utils import estimator_checks
 
 from metrack import COMID, LEGO, POLA, SADL, OnlineITML
 from tests.estimators.learners import make_stream
@@ -48,7 +48,6 @@ class OnPoints:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = True
         tags.input_tags.three_d_array = False
-        tags.transformer_tags = TransformerTags()
         return tags
 
 
@@ -80,7 +79,6 @@ def _with_origin(X):
 
 OTHER_WORDS = "the error is the contract's ValueError about pairs; the check wants words about X"
 TWO_BLOBS = "a point's distance from the origin cannot tell which of two blobs it is in"
-NO_FIT_TRANSFORM = "fit takes pairs and transform points, so there is no fit_transform"
 CANNOT_PASS = {
     "check_n_features_in_after_fitting": OTHER_WORDS,
     "check_dtype_object": "wants a TypeError for a dict; the contract says ValueError",
@@ -91,9 +89,6 @@ CANNOT_PASS = {
     "check_classifiers_regression_target": OTHER_WORDS,
     "check_supervised_y_2d": "a column of labels is refused, not flattened with a warning",
     "check_classifier_not_supporting_multiclass": OTHER_WORDS,
-    "check_transformer_data_not_an_array": NO_FIT_TRANSFORM,
-    "check_transformer_general": NO_FIT_TRANSFORM,
-    "check_transformer_preserve_dtypes": NO_FIT_TRANSFORM,
 }
 
 

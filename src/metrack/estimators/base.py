@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.kernels import Floats, Ints
-from metrack.estimators.inputs import PairBatch, check_labels, float_type, points_of
+from metrack.estimators.inputs import PairBatch, are_ids, check_labels, float_type, points_of
 from metrack.estimators.settings import Configurable, choice, is_number, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -99,7 +99,7 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _embed(self, X: Any) -> Floats:
         points = points_of(X, self.preprocessor_, self.n_features_in_)
         embedded = np.asarray(points @ self._directions().T)
-        given = X if np.ndim(X) > 1 else getattr(self, "preprocessor", None)
+        given = getattr(self, "preprocessor", None) if are_ids(X, self.preprocessor_) else X
         return embedded.astype(float_type(given), copy=False)
 
     def _directions(self) -> Floats:

@@ -68,6 +68,11 @@ def points_of(X: Any, preprocessor: Preprocessor, n_features: int | None) -> Poi
     return check_points(X, "X", n_features)
 
 
+def are_ids(X: Any, preprocessor: Preprocessor) -> bool:
+    """Whether X names points by row numbers or other ids."""
+    return preprocessor is not None and not sp.issparse(X) and np.asarray(X).ndim == 1
+
+
 def float_type(points: Any) -> type[np.floating[Any]]:
     """The type of what is computed from points: float32 where they are, else float64."""
     dtype = points.dtype if hasattr(points, "dtype") else np.asarray(points).dtype

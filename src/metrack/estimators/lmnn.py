@@ -16,6 +16,7 @@ from metrack.engine.impostors import Impostors, nearest_of_class
 from metrack.engine.kernels import Floats
 from metrack.estimators.base import Embedding
 from metrack.estimators.inputs import (
+    are_ids,
     check_class_labels,
     check_points,
     check_preprocessor,
@@ -134,7 +135,7 @@ class LMNN(Embedding):
 
     def _fit(self, X: Any, y: Any) -> Self:
         preprocessor = check_preprocessor(self.preprocessor)
-        if _are_ids(X, preprocessor):
+        if are_ids(X, preprocessor):
             points = points_of(X, preprocessor, None)
             X = points.toarray() if sp.issparse(points) else points
         if y is not None:
@@ -199,7 +200,7 @@ class LMNN(Embedding):
             Directions that matter most come first. float32 where X is.
         """
         check_is_fitted(self)
-        if not _are_ids(X, self.preprocessor_):
+        if not are_ids(X, self.preprocessor_):
             types = [np.float64, np.float32]
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=types)
         return self._embed(X)
@@ -238,10 +239,6 @@ class LMNN(Embedding):
         mean = float(np.mean(np.sum(apart * apart, axis=1)))
         scaled: Floats = directions * np.sqrt(START / mean) if mean > 0.0 else directions
         return scaled
-
-
-def _are_ids(X: Any, preprocessor: Any) -> bool:
-    return preprocessor is not None and np.ndim(X) == 1
 
 
 def _whitening(points: Floats) -> tuple[Floats, Floats]:
