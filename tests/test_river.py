@@ -185,7 +185,7 @@ def test_bad_values_are_named_and_leave_everything_as_it_was(value):
 
 
 def test_bad_settings():
-    with pytest.raises(TypeError, match="SADL has no setting .learning_rate.; it has"):
+    with pytest.raises(TypeError, match=r"SADL has no setting .learning_rate.; it has"):
         river.SADL(learning_rate=1.0)
     with pytest.raises(TypeError, match="preprocessor"):
         river.SADL(preprocessor=np.eye(2))

@@ -671,6 +671,9 @@ def test_labels_to_draw_nothing_from(draw):
         draw([1, 1, 1], 4)
     with pytest.raises(ValueError, match="no class has two points: there are no similar"):
         draw([1, 2, 3], 4)
+    for missing in np.nan, None:
+        with pytest.raises(ValueError, match=rf"y\[1\] = {missing}: the class label is missing"):
+            draw(np.array(["a", missing, "a"], object), 4)
     with pytest.raises(ValueError, match="labels must be 1-D"):
         draw([[1, 2]], 4)
     with pytest.raises(ValueError, match="labels of 1 sample"):

@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from metrack import COMID, SADL, FromLabels
+from metrack import COMID, ITML, SADL, FromLabels
 from metrack.estimators.pairing import CHUNK, PairMemory
 from tests.estimators.learners import state
 
@@ -139,6 +139,30 @@ def test_one_class_alone_teaches_nothing():
         assert fitted.learner_.mu_ >= 1.0
     fitted = FromLabels(COMID(init="identity"), random_state=0).partial_fit(X[:1], [0])
     np.testing.assert_allclose(fitted.transform(X), X)
+
+
+@pytest.mark.parametrize("learner", [SADL(), ITML()], ids=str)
+def test_fit_needs_classes_to_tell_apart(learner):
+    X, y = blobs(60)
+    model = FromLabels(learner, random_state=0).fit(X, y)
+    M = model.get_mahalanobis_matrix()
+    for labels, words in (
+        (np.full(9, "a"), "only one class, 'a': there are no dissimilar pairs .* another class"),
+        (
+            np.array([str(i) for i in range(60)]),
+            "no class has two points: .* add points of the same class",
+        ),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.fit(X[:9], labels)
+        np.testing.assert_array_equal(model.get_mahalanobis_matrix(), M)
+
+
+def test_more_components_than_features():
+    X, y = blobs(60)
+    with pytest.raises(ValueError, match="n_components=7; there are only 6 features"):
+        FromLabels(COMID(n_components=7)).fit(X, y)
+    assert FromLabels(COMID(n_components=6)).fit(X, y).transform(X).shape == (60, 6)
 
 
 def test_one_point_and_one_feature():

@@ -286,6 +286,9 @@ def test_labels_of_points(y):
 def test_labels_of_points_are_classes():
     with pytest.raises(ValueError, match="Unknown label type"):
         SlidingWindow(Spread()).partial_fit(make_stream(4).points, np.linspace(0, 1, 100))
+    for labels in np.r_[np.zeros(99), np.nan], np.array(["a"] * 99 + [None], object):
+        with pytest.raises(ValueError, match=r"y\[99\] = .*: the class label is missing; drop"):
+            SlidingWindow(Spread()).partial_fit(make_stream(4).points, labels)
 
 
 @pytest.mark.parametrize(
