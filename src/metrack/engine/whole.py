@@ -41,6 +41,7 @@ from metrack.engine.kernels import (
 )
 from metrack.engine.records import counts, floats
 
+LOST = 1e-15  # 1 minus so little is 1 but for a few last digits
 SMALLEST = 1e-200  # a squared distance below this has lost its digits
 NOTHING = 1e-12  # a share of q; a step that changes less may be rounding's, and does not pull
 IDENTITY_EVERY = 4  # times n steps: often enough to bound M, and seldom enough to be cheap
@@ -185,12 +186,15 @@ def move_factor(
     n, grown = w.size, math.sqrt(growth)
     # No input may lead to a NaN.
     ratio = min(max(ratio, 1.0 / LARGEST), max(1.0, LARGEST * norm2 / q))
-    a = (1.0 - math.sqrt(ratio)) / q
+    root = math.sqrt(ratio)
+    a = (1.0 - root) / q
     fill(r, 0.0, n)
     for i in range(n):
         add_scaled(r, w[i], factor[i], n)
     for i in range(n):
         mix(grown, factor[i], -grown * a * w[i], r, n)
+        if root < LOST:  # else a factor of rank 1 might cancel to nothing, and M with it
+            add_scaled(factor[i], grown * root / q * w[i], r, n)
 
 
 @routine
