@@ -216,9 +216,12 @@ def test_components_of_those_that_hold_a_learner():
     X, y = classes()
     window = metrack.SlidingWindow(LMNN(), every=30).fit(X, y)
     from_labels = FromLabels(random_state=0).fit(X, y)
-    for holder in window, from_labels:
-        holder.components_ = np.eye(4)
-        assert_array_equal(holder.get_mahalanobis_matrix(), np.eye(4))
+    L = np.tri(4)  # rows that are not orthogonal
+    for holder in window, from_labels, FromLabels(ITML(), random_state=0).fit(X, y):
+        holder.components_ = L
+        assert_array_equal(holder.get_mahalanobis_matrix(), L.T @ L)
+        there, expected = holder.transform(X), X @ L.T
+        assert_allclose(there @ there.T, expected @ expected.T, atol=1e-9)
 
 
 # ITML

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from metrack.engine.kernels import Floats
 from metrack.estimators.base import MahalanobisLearner, check_calibration
-from metrack.estimators.embedding import steady
+from metrack.estimators.embedding import orthogonal, steady
 from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
 from metrack.estimators.progress import warn_not_converged
 
@@ -56,7 +56,7 @@ class BatchLearner(MahalanobisLearner):
 
     def _steady_components(self) -> Floats:
         """L with M = L'L that moves no more than M; as many rows as features."""
-        return steady(self.components_, self.n_features_in_)
+        return steady(orthogonal(self.components_), self.n_features_in_)
 
 
 def dense_differences(batch: PairBatch) -> Floats:

@@ -16,6 +16,13 @@ from metrack.engine.kernels import Floats
 EQUAL = 1e-9  # lengths of rows that differ by less, relative to the longest, count as equal
 
 
+def orthogonal(components: Floats) -> Floats:
+    """The same metric by orthogonal rows, by falling length; for an L that a user has set."""
+    _, lengths, rows = np.linalg.svd(components, full_matrices=False)
+    found: Floats = lengths[:, None] * rows
+    return found
+
+
 def leading(components: Floats, width: int) -> Floats:
     """The rows of L that matter most, no more than ``width``.
 

@@ -13,7 +13,7 @@ from metrack.engine.dense import DenseMetric
 from metrack.engine.factored import Factored
 from metrack.engine.kernels import Floats, Ints
 from metrack.estimators.base import Embedding, MahalanobisLearner, check_calibration
-from metrack.estimators.embedding import leading, steady
+from metrack.estimators.embedding import leading, orthogonal, steady
 from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
 from metrack.estimators.settings import at_most_features
 from metrack.estimators.threads import exclusive
@@ -211,7 +211,7 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         """L with M = L'L that moves no more than M; as many rows as n_components asks for."""
         if "steady" not in self._read:
             width = self._most_directions(self.n_features_in_)
-            self._read["steady"] = steady(leading(self.components_, width), width)
+            self._read["steady"] = steady(leading(self._rows(), width), width)
         components: Floats = self._read["steady"]
         return components
 
@@ -220,10 +220,14 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
             return self.components_
         if "directions" not in self._read:
             width = self._most_directions(self.n_features_in_)
-            rows = leading(self.components_, width)
+            rows = leading(self._rows(), width)
             self._read["directions"] = np.pad(rows, ((0, width - len(rows)), (0, 0)))
         directions: Floats = self._read["directions"]
         return directions
+
+    def _rows(self) -> Floats:
+        """Components whose rows are orthogonal; those that were learned are."""
+        return orthogonal(self.components_) if "by_hand" in self._read else self.components_
 
     def _most_directions(self, n_features: int) -> int:
         return min(getattr(self, "n_components", None) or n_features, n_features)
