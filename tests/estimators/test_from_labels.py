@@ -148,10 +148,7 @@ def test_fit_needs_classes_to_tell_apart(learner):
     M = model.get_mahalanobis_matrix()
     for labels, words in (
         (np.full(9, "a"), "only one class, 'a': there are no dissimilar pairs .* another class"),
-        (
-            np.array([str(i) for i in range(60)]),
-            "no class has two points: .* add points of the same class",
-        ),
+        (np.arange(9), "no class has two points: .* add points of the same class"),
     ):
         with pytest.raises(ValueError, match=words):
             model.fit(X[:9], labels)
