@@ -150,15 +150,23 @@ def test_a_cluster_that_does_not_answer_is_refused_soon(address, monkeypatch):
 def test_threads_of_the_caller_stay(tmp_path):
     """A trial has one BLAS thread; the process that runs it has as many as before."""
     with threadpool_limits(2, "blas"):
+        before = blas_threads()  # a library that is loaded later is not among them
         store = runner.TrialStore(tmp_path, {})
-        runner.run_trials(blas_threads, 3, store, n_jobs=1)
-        assert set(store.load()["threads"]) == {1}
-        assert set(blas_threads(0)["threads"]) == {2}
+        runner.run_trials(threads_of_a_trial, 3, store, n_jobs=1)
+        after = blas_threads()
+    assert set(store.load()["threads"]) == {1}
+    assert {library: after[library] for library in before} == before
+    assert set(before.values()) == {2}
 
 
-def blas_threads(number):
-    found = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
-    return {"threads": np.array(found)}
+def threads_of_a_trial(number):
+    return {"threads": np.array(list(blas_threads().values()))}
+
+
+def blas_threads():
+    """Threads of each BLAS library that is loaded."""
+    libraries = [each for each in threadpool_info() if each["user_api"] == "blas"]
+    return {each["filepath"]: each["num_threads"] for each in libraries}
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
