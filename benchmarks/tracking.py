@@ -34,7 +34,7 @@ from rich.table import Table
 from sklearn.base import clone
 
 from metrack import COMID, SADL
-from metrack.engine.divergences import DIVERGENCES
+from metrack.engine.numerics.divergences import DIVERGENCES
 from metrack.evaluate import recovery_times
 from metrack.streams import (
     DriftingClusters,
@@ -157,14 +157,14 @@ def single_rates(tracker, n_features, rates=RATES):
     What the tracker leaves to "auto" is what it takes that to be.
     """
     probe = clone(tracker).fit(np.eye(2, n_features)[None], [1])
-    own, bank = probe.get_params(), probe.bank_
+    own, bank = probe.get_params(), probe.bank_.banks[0]
     shared = {name: own[name] for name in COMID().get_params() if name in own}
     names = {code: name for name, code in DIVERGENCES.items()}
     shared |= {"divergence": names[bank.rule.divergence]}
     return {
         f"{kind} {rate:.3g}": COMID(**shared | {"learning_rate": float(rate), "rho": rho})
         for kind, rho in (("regularised", float(bank.rule.rho)), ("plain", 0.0))
-        for rate in bank.ladder[0] * np.asarray(rates)
+        for rate in bank.ladder.rate * np.asarray(rates)
     }
 
 

@@ -14,6 +14,7 @@ from river import base, checks, compose, evaluate, metrics, neighbors, preproces
 
 import metrack
 from metrack import river
+from metrack.estimators.comid import learners_of
 from tests.estimators.learners import state
 
 SETTINGS = [
@@ -99,9 +100,10 @@ def test_the_automatic_regulariser_follows_the_number_of_features():
     model = river.SADL(seed=0)
     for t, (x, y) in enumerate(points(200, 10)):
         model.learn_one(dict(list(x.items())[: 5 + t // 40]), y)
-    bank = metrack.SADL().fit(np.eye(2, len(model.features))[None], [1]).bank_
-    assert model.tracker.bank_.rule.rho == pytest.approx(bank.rule.rho)
-    np.testing.assert_allclose(model.tracker.bank_.trust.rho[:2], bank.trust.rho[:2])
+    bank = metrack.SADL().fit(np.eye(2, len(model.features))[None], [1]).bank_.banks[0]
+    widened = model.tracker.bank_.banks[0]
+    assert widened.rule.rho == pytest.approx(bank.rule.rho)
+    np.testing.assert_allclose(widened.rates.rho[:2], bank.rates.rho[:2])
 
 
 def test_features_come_and_go():
@@ -208,11 +210,11 @@ def test_without_river_the_remedy_is_named():
 def test_a_stream_that_grows_is_learned_as_its_width_asks(kind):
     """At three features and at 120 other learners are chosen."""
     model = taught(kind(seed=0), points(50, 3))
-    narrow, seen = model.tracker.bank_.rule, model.tracker.n_pairs_seen_
+    narrow, seen = learners_of(model.tracker).rule, model.tracker.n_pairs_seen_
     taught(model, points(20, 120, seed=1))
-    bank, expected = model.tracker.bank_, type(model.tracker)()
-    expected = expected.fit(np.eye(2, 120)[None], [1]).bank_
-    assert (bank.form, bank.rule) == (expected.form, expected.rule)
+    expected = type(model.tracker)().fit(np.eye(2, 120)[None], [1])
+    bank, expected = learners_of(model.tracker), learners_of(expected)
+    assert (bank.representation, bank.rule) == (expected.representation, expected.rule)
     assert bank.rule.divergence != narrow.divergence
     assert model.tracker.n_pairs_seen_ == seen + 80
     assert len(model.transform_one(next(points(1, 120))[0])) == 120

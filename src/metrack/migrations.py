@@ -24,12 +24,17 @@ def migrated(version: int, content: Content, arrays: Arrays) -> tuple[Content, A
     return content, arrays
 
 
-def renamed(arrays: Arrays, names: Mapping[str, str]) -> Arrays:
-    """Arrays whose part, or part and field, has another name: "trust" or "trust.memory"."""
+def renamed(arrays: Arrays, names: Mapping[str, str | None]) -> Arrays:
+    """Arrays whose part, or part and field, has another name: "trust" or "trust.memory".
+
+    One whose new name is None is gone.
+    """
     found: Arrays = {}
     for name, array in arrays.items():
         part, _, field = name.partition(".")
-        found[names.get(name) or f"{names.get(part, part)}.{field}"] = array
+        new = names[name] if name in names else f"{names.get(part, part)}.{field}"
+        if new is not None:
+            found[new] = array
     return found
 
 
@@ -53,37 +58,104 @@ RECORDS_1 = {
     "Metric": "dense_metric",
     "Similarity": "similarity",
 }
-PARTS_1 = {"trust": "experts", "memory": "replay"}
+# It knew one bank and no ensemble, and called things by other names.
+ARRAYS_1: dict[str, str | None] = {
+    "clock.pairs": "counters.pairs",
+    "clock.selected": "counters.selected",
+    "clock.active": None,  # follows from the pairs
+    "clock.moved": "scaler.moved",
+    "clock.mean_square": "scaler.mean_square",
+    "clock.usual": "detector.mean",
+    "clock.excess": "detector.cusum",
+    "clock.changed": "detector.changed",
+    "trust": "experts",
+    "trust.rate": "banks.0.rates.rate",
+    "trust.rho": "banks.0.rates.rho",
+    "trust.length": "banks.0.rates.length",
+    "trust.memory": "experts.statistics",
+    "memory": "replay",
+    "memory.where": None,  # all features
+    "memory.written": None,  # all pairs
+    "memory.drawn": "banks.0.generator.state",
+    "learners": "banks.0.learners",
+    "learners.heights": "banks.0.learners.lazy_values",
+    "learners.total": "banks.0.learners.cumulative_threshold",
+    "learners.fresh": "banks.0.learners.initial_value",
+}
+PLAIN_ARRAYS_1 = {name: new for name, new in ARRAYS_1.items() if name.startswith("clock.")}
+RULE_1 = (
+    *("loss", "divergence", "step", "schedule", "rho", "capacity"),
+    *("first_interval", "replays"),
+)
+COMBINATION_1 = ("loss", "combiner", "output", "weight_loss", "cap")
 
 
 def _by_names(content: Content, arrays: Arrays) -> tuple[Content, Arrays]:
-    """Settings and records by names; what was kept twice, once."""
+    """Settings and records by names; what was kept twice, once; a bank is part of an ensemble."""
     learner = dict(content["learner"])
     bank = learner.pop("bank")
     learner.pop("n_features_at_start")
-    arrays = renamed(arrays, PARTS_1)
-    parts: Content = {"learners": {"record": RECORDS_1[bank["learners"]]}}
-    if "longest" in bank:
-        rule = {"longest": bank["longest"], "scaled": bank["scaled"]}
-        parts |= {"rule": {"record": "passive_aggressive", **rule}}
-    else:
-        rule = {name: _named_1(name, value) for name, value in bank["rule"].items()}
-        parts |= {"rule": {"record": "target" if "method" in rule else "rule", **rule}}
     if "ladder" in bank:
-        rate, first, ratio = bank["ladder"]
-        parts |= {
-            "ladder": {"record": "ladder", "rate": rate, "first": first, "ratio": ratio},
-            "clock": {"record": "clock"},
-            "experts": {"record": "experts"},
-            "replay": {"record": "replay"},
-        }
-        _add_regulariser(parts, arrays)
+        arrays = _arrays_1(bank, arrays)
+        described = _ensemble_1(bank, alone=len(arrays["experts.p"]) == 1)
     else:
-        parts |= {"clock": {"record": "plain_clock"}}
-    content = {**content, "learner": {**learner, "parts": parts}}
+        arrays = renamed(arrays, PLAIN_ARRAYS_1)
+        described = _plain_1(bank)
+    content = {**content, "learner": {**learner, **described}}
     if "tracking" in content:
         content["tracking"] = {**content["tracking"], "items": None}
     return content, arrays
+
+
+def _plain_1(bank: Content) -> Content:
+    """Online ITML, LEGO and OASIS."""
+    if "longest" in bank:
+        rule = {"longest": bank["longest"], "scaled": bank["scaled"]}
+    else:
+        rule = {name: _named_1(name, value) for name, value in bank["rule"].items()}
+    parts = {
+        "rule": {"record": "target" if "method" in rule else "passive_aggressive", **rule},
+        "counters": {"record": "plain_counters"},
+        "scaler": {"record": "scaler"},
+        "learners": {"record": RECORDS_1[bank["learners"]]},
+    }
+    return {"parts": parts, "banks": []}
+
+
+def _ensemble_1(bank: Content, alone: bool) -> Content:
+    """COMID, SADL and POLA: an ensemble of one bank."""
+    rule = {name: _named_1(name, value) for name, value in bank["rule"].items()}
+    if alone:
+        rule["combiner"] = "alone"
+    rate, first, ratio = bank["ladder"]
+    parts = {
+        "combination": {"record": "combination", **{name: rule[name] for name in COMBINATION_1}},
+        "counters": {"record": "counters"},
+        "scaler": {"record": "scaler"},
+        "detector": {"record": "page_hinkley"},
+        "experts": {"record": "experts"},
+        "replay": {"record": "replay_buffer"},
+    }
+    own = {
+        "rule": {"record": "mirror_descent", **{name: rule[name] for name in RULE_1}},
+        "ladder": {"record": "ladder", "rate": rate, "first": first, "ratio": ratio},
+        "rates": {"record": "rates"},
+        "learners": {"record": RECORDS_1[bank["learners"]]},
+        "generator": {"record": "generator"},
+    }
+    return {"parts": parts, "banks": [{"kind": "mirror", "parts": own}]}
+
+
+def _arrays_1(bank: Content, arrays: Arrays) -> Arrays:
+    arrays = renamed(arrays, ARRAYS_1)
+    arrays["experts.length"] = arrays["banks.0.rates.length"].copy()
+    if "banks.0.rates.rho" not in arrays:
+        # The first states of format 1 had one strength for all learners, and no LogDet.
+        n_learners = len(arrays["experts.length"])
+        arrays["banks.0.rates.rho"] = np.full(n_learners, float(bank["rule"]["rho"]))
+        if bank["learners"] == "Whole":
+            arrays["banks.0.learners.steps"] = np.zeros(n_learners, np.int64)
+    return arrays
 
 
 def _named_1(setting: str, value: Any) -> Any:
@@ -92,15 +164,6 @@ def _named_1(setting: str, value: Any) -> Any:
     if type(value) is not int or not 0 <= value < len(SETTINGS_1[setting]):
         raise ValueError(f"{setting} is {value!r}, which stands for nothing")
     return SETTINGS_1[setting][value]
-
-
-def _add_regulariser(parts: Content, arrays: Arrays) -> None:
-    """The first states of format 1 had one strength for all learners, and no LogDet."""
-    n_learners = len(arrays["learners.mu"])
-    if "experts.rho" not in arrays:
-        arrays["experts.rho"] = np.full(n_learners, float(parts["rule"]["rho"]))
-        if parts["learners"]["record"] == "dense_factor":
-            arrays["learners.steps"] = np.zeros(n_learners, np.int64)
 
 
 STEPS: dict[int, Callable[[Content, Arrays], tuple[Content, Arrays]]] = {1: _by_names}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from metrack.engine.kernels import Floats
+from metrack.engine.numerics.kernels import Floats
 from metrack.estimators import comid, sadl
 from metrack.estimators.inputs import LARGEST
 from metrack.estimators.online import OnlineLearner

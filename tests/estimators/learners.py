@@ -63,7 +63,7 @@ def make_stream(n_features, n_pairs=240, seed=0):
 def state(learner):
     """All that a fitted learner knows, bit for bit: name -> type, shape and bytes."""
     found = {}
-    _flatten(vars(learner.bank_), "bank", found)
+    _flatten({**vars(learner.bank_), "banks": _banks(learner.bank_)}, "bank", found)
     if learner.random_state is not None:  # else it is everyone's
         _flatten(learner.rng_.get_state()[1:], "rng", found)
     for name in [*read_outs(learner), "n_features_in_"]:
@@ -77,6 +77,10 @@ def read_outs(learner):
     return [name for name in names if isinstance(getattr(type(learner), name), property)]
 
 
+def _banks(ensemble):
+    return [vars(bank) for bank in getattr(ensemble, "banks", ())]
+
+
 def _flatten(value, name, found):
     if isinstance(value, dict):
         for key, each in value.items():
@@ -85,6 +89,8 @@ def _flatten(value, name, found):
         _flatten(value._asdict(), name, found)
     elif isinstance(value, tuple | list):
         _flatten(dict(enumerate(value)), name, found)
+    elif isinstance(value, np.ndarray) and value.dtype.names:
+        _flatten({key: value[key] for key in value.dtype.names}, name, found)
     else:
         array = np.asarray(value)
         assert array.dtype.kind in "iufb", f"{name} is no state that can be compared"

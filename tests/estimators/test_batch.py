@@ -24,7 +24,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import estimator_checks
 
 from metrack import ITML, LMNN, MMC, FromLabels, FromTransformer
-from metrack.engine.impostors import Impostors, nearest_of_class
+from metrack.engine.batch.impostors import Impostors, nearest_of_class
 from metrack.estimators import progress
 from metrack.estimators.constraints import pairs_from_labels, triplets_from_labels
 from tests.estimators.learners import make_stream

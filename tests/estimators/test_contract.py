@@ -288,7 +288,7 @@ def test_the_matrix(fitted, stream):
 @settings_of(lambda each: n_components_of(each) and getattr(each, "init", "auto") == "auto")
 def test_capacity_bounds_the_rank(fitted):
     assert fitted.rank_ == fitted.n_components
-    assert fitted.bank_.learners.dropped.max() > 0.0
+    assert fitted.bank_.banks[0].learners.dropped.max() > 0.0
 
 
 def test_distances(fitted, stream):
@@ -396,8 +396,8 @@ def test_units_matter_where_they_are_not_measured(learner, stream):
 
 
 def all_finite(learner):
-    arrays = learner.bank_.learners
-    return all(np.isfinite(a).all() for a in arrays) and np.isfinite(learner.components_).all()
+    (bank,) = getattr(learner.bank_, "banks", [learner.bank_])
+    return all(np.isfinite(array).all() for array in (*bank.learners, learner.components_))
 
 
 @pytest.mark.parametrize("label", [1, -1])

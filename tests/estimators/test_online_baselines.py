@@ -210,7 +210,8 @@ def make_triplets(n_features, n_triplets=200, seed=0):
 
 
 def oasis_state(learner):
-    return [a.tobytes() for a in (*learner.bank_.learners, *learner.bank_.clock)]
+    bank = learner.bank_
+    return [a.tobytes() for a in (*bank.learners, bank.scaler, bank.counters)]
 
 
 @pytest.mark.parametrize("sparse", [False, True])

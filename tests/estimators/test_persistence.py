@@ -122,7 +122,7 @@ def test_draws_go_on(seed, tmp_path):
         )
 
 
-def test_widened_learners_keep_their_form(tmp_path):
+def test_widened_learners_keep_their_representation(tmp_path):
     stream = make_stream(6, 100)
     learner = SADL().fit(stream.pairs[:, :, :4], stream.y)
     learner._widen(6)
@@ -255,11 +255,11 @@ def reseal(folder, change):
         lambda c, a: c["learner"]["parts"].update(learners="Other"),
         lambda c, a: c["learner"].pop("parts"),
         lambda c, a: c.pop("learner"),
-        lambda c, a: a.pop("clock.pairs"),
+        lambda c, a: a.pop("counters.pairs"),
         lambda c, a: a.clear(),
-        lambda c, a: a.update({"clock.pairs": np.zeros(1)}),
-        lambda c, a: a.update({"clock.pairs": np.zeros((1, 1), np.int64)}),
-        lambda c, a: a.update({"clock.pairs": np.zeros(0, np.int64)}),
+        lambda c, a: a.update({"counters.pairs": np.zeros(1)}),
+        lambda c, a: a.update({"counters.pairs": np.zeros((1, 1), np.int64)}),
+        lambda c, a: a.update({"counters.pairs": np.zeros(0, np.int64)}),
     ],
 )
 def test_valid_files_that_describe_no_learner(saved, change):
@@ -336,10 +336,11 @@ def test_any_other_json_in_a_sealed_manifest(saved, where, value):
     def change(content, arrays):
         inside = content
         for i in where:
-            key = list(inside)[i % len(inside)]
-            if not isinstance(inside[key], dict) or not inside[key]:
+            key = _keys(inside)[i % len(inside)]
+            if not isinstance(inside[key], dict | list) or not inside[key]:
                 break
-            inside, key = inside[key], list(inside[key])[i % len(inside[key])]
+            inside = inside[key]
+            key = _keys(inside)[i % len(inside)]
         inside[key] = value
 
     reseal(folder, change)
@@ -354,6 +355,10 @@ def test_any_other_json_in_a_sealed_manifest(saved, where, value):
             for file in path.iterdir():
                 file.unlink()
             path.rmdir()
+
+
+def _keys(inside):
+    return list(inside) if isinstance(inside, dict) else range(len(inside))
 
 
 def test_second_writer_is_told_who_the_first_is(saved):
@@ -416,49 +421,77 @@ def repeat(name, times, axis=0):
     return change
 
 
+def every(part, change):
+    """The same change of all arrays of a part."""
+
+    def changed(content, arrays):
+        found = {name: a for name, a in arrays.items() if name.startswith(part) and len(a) > 1}
+        arrays |= {name: change(array).copy() for name, array in found.items()}
+
+    return changed
+
+
 def rule(**values):
-    return lambda content, arrays: content["learner"]["parts"]["rule"].update(values)
+    def change(content, arrays):
+        learner = content["learner"]
+        holder = learner["banks"][0] if learner["banks"] else learner
+        holder["parts"]["rule"].update(values)
+
+    return change
+
+
+def combination(**values):
+    return lambda content, arrays: content["learner"]["parts"]["combination"].update(values)
 
 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("comid-spectral", put("learners.rank", 10**9), "up to 0 and 1000000000"),
-        ("comid-spectral", put("learners.rank", -1), "learners.rank holds numbers from -1"),
-        ("comid-spectral", put("learners.width", 1), "do not fit"),
-        ("comid-spectral", put("learners.spectrum", -1e9), "eigenvalues"),
-        ("comid-spectral", put("learners.basis", 1e9), "not orthonormal"),
-        ("comid-frame", put("learners.width", 3), "do not fit"),
-        ("comid-frame", put("learners.width", 0), "do not fit"),
-        ("comid-frame", put("learners.frame", 1e9), "not orthonormal"),
-        ("comid-frame", repeat("learners.frame", 2, axis=1), "do not fit"),
+        ("comid-spectral", put("banks.0.learners.rank", 10**9), "up to 0 and 1000000000"),
+        ("comid-spectral", put("banks.0.learners.rank", -1), "learners.rank holds numbers from -1"),
+        ("comid-spectral", put("banks.0.learners.width", 1), "do not fit"),
+        ("comid-spectral", put("banks.0.learners.spectrum", -1e9), "eigenvalues"),
+        ("comid-spectral", put("banks.0.learners.basis", 1e9), "not orthonormal"),
+        ("comid-frame", put("banks.0.learners.width", 3), "do not fit"),
+        ("comid-frame", put("banks.0.learners.width", 0), "do not fit"),
+        ("comid-frame", put("banks.0.learners.frame", 1e9), "not orthonormal"),
+        ("comid-frame", repeat("banks.0.learners.frame", 2, axis=1), "do not fit"),
         ("comid-frame", rule(capacity=2), "do not fit"),
         ("comid-frame", rule(capacity=10**9), "rank 1000000000"),
-        ("sadl", repeat("learners.mu", 1000), r"learners.mu has shape \(6000,\)"),
-        ("sadl", put("learners.mu", np.nan), "learners.mu holds numbers from nan"),
-        ("sadl", put("learners.mu", 0.5), "learners.mu"),
-        ("sadl", put("learners.factor", np.inf), "learners.factor"),
-        ("sadl", put("learners.steps", -1), "learners.steps"),
+        ("sadl", repeat("banks.0.learners.mu", 1000), r"learners.mu has shape \(6000,\)"),
+        ("sadl", put("banks.0.learners.mu", np.nan), "learners.mu holds numbers from nan"),
+        ("sadl", put("banks.0.learners.mu", 0.5), "learners.mu"),
+        ("sadl", put("banks.0.learners.factor", np.inf), "learners.factor"),
+        ("sadl", put("banks.0.learners.steps", -1), "learners.steps"),
         ("sadl", put("experts.length", 0.0), "experts.length"),
-        ("sadl", put("replay.where", 10**12), "all features in their order"),
-        ("sadl", put("replay.where", 1), "all features in their order"),
+        ("sadl", put("experts.length", 3.0), "lengths are not those of the learners"),
+        ("sadl", repeat("experts.p", 2), "experts.p has shape"),
+        ("sadl", repeat("banks.0.rates.rho", 2), "rates.rho has shape"),
+        ("sadl", every("banks.0.rates", lambda a: a[:2]), "learners.factor has shape"),
+        ("sadl", every("experts", lambda a: a[:2]), "lengths are not those of the learners"),
         ("sadl", repeat("replay.u", 2), "replay.y has shape"),
-        ("sadl", put("clock.active", 7), "7 of 6 learners are active after 40 pairs"),
-        ("sadl", put("clock.active", 3), "3 of 6 learners"),
-        ("sadl", put("clock.selected", 6), "learner 6 is selected"),
-        ("sadl", put("clock.changed", 41), "clock.changed counts 41 of 40"),
-        ("sadl", put("clock.moved", 41), "clock.moved counts 41 of 40"),
-        ("sadl", put("clock.pairs", 41), "counts 40 pairs, and the learners 41"),
-        ("sadl", put("clock.pairs", 10**18), "clock.pairs"),
-        ("sadl", put("replay.written", 39), "counts 39 pairs, and the learners 40"),
+        ("sadl", put("counters.selected", 6), "expert 6 is selected of 6"),
+        ("sadl", put("detector.changed", 41), "detector.changed is pair 41 of 40"),
+        ("sadl", put("detector.cusum", 8.0), "detector.cusum"),
+        ("sadl", put("scaler.moved", 41), "scaler.moved counts 41 of 40"),
+        ("sadl", put("counters.pairs", 39), "scaler.moved counts 40 of 39"),
+        ("sadl", put("counters.pairs", 64), "6 experts after 64 pairs, expected 7"),
+        ("sadl", put("counters.pairs", 10**18), "counters.pairs"),
+        ("sadl", lambda c, a: c["learner"].update(banks=[]), r"banks are \[\]"),
+        ("sadl", lambda c, a: c["learner"]["banks"][0].update(kind="other"), "banks are"),
+        ("sadl-ader", every("banks.0", lambda a: a[:11]), "n_always_on=11"),
         ("sadl", rule(divergence="other"), "known are frobenius, von_neumann, burg"),
         ("sadl", rule(divergence=2), "rule.divergence is 2, which is unknown"),
         ("sadl", rule(divergence="frobenius"), "Burg divergence alone"),
         ("sadl", rule(loss="logistic"), "'logistic' in the rule, and 'hinge' in the settings"),
         ("sadl", rule(rho=-1.0), "rule.rho is -1.0"),
-        ("sadl", rule(scaled=1), "must be true or false"),
+        ("lego", rule(scaled=1), "must be true or false"),
+        ("sadl", combination(combiner="other"), "known are .*cbce"),
+        ("sadl", combination(combiner="ader"), "'ader' in the combination, and 'cbce' in the"),
+        ("sadl", combination(cap=0.0), "combination.cap"),
         ("sadl", rule(replays=0), "256 slots, expected 0"),
         ("sadl", rule(first_interval=1 << 62), "first_interval"),
+        ("sadl", rule(first_interval=0), "n_always_on=6"),
         ("sadl", lambda c, a: c["learner"]["settings"].update(loss="other"), "loss='other'"),
         ("sadl", lambda c, a: c["learner"]["settings"].update(n_components=-1), "n_components"),
         ("sadl", lambda c, a: c["learner"].update(threshold="0.5"), "threshold"),
@@ -469,11 +502,19 @@ def rule(**values):
             lambda c, a: c["learner"]["generator"].update(position=10**6),
             "position is 1000000",
         ),
-        ("comid-cone", repeat("learners.matrix", 2, axis=1), "learners.matrix has shape"),
-        ("comid-entries", repeat("learners.heights", 2, axis=1), "learners.heights has shape"),
-        ("comid-diagonal", put("learners.total", 1e9), "learners.total"),
+        ("comid-cone", repeat("banks.0.learners.matrix", 2, axis=1), "learners.matrix has shape"),
+        (
+            "comid-entries",
+            repeat("banks.0.learners.lazy_values", 2, axis=1),
+            "learners.lazy_values has shape",
+        ),
+        (
+            "comid-diagonal",
+            put("banks.0.learners.cumulative_threshold", 1e9),
+            "learners.cumulative_threshold",
+        ),
         ("itml", rule(upper=9.0), "target 9.0 is above"),
-        ("lego", put("clock.moved", 41), "clock.moved"),
+        ("lego", put("scaler.moved", 41), "scaler.moved"),
         ("oasis", repeat("learners.matrix", 2), "learners.matrix has shape"),
         ("from-labels", put("pairing.labels", 2), "labels that have no name"),
         ("from-labels", put("pairing.labels", -1), "slots"),
@@ -526,15 +567,14 @@ def test_width_that_the_file_does_not_have_allocates_nothing():
     n = 100_000
     crafted.content["learner"].update(n_features=n)
     crafted.content["learner"]["settings"].update(psd="on_read")
-    crafted.content["learner"]["parts"]["rule"].update(capacity=n)
-    crafted.arrays["learners.heights"] = np.zeros((1, n))
+    rule(capacity=n)(*crafted)
+    crafted.arrays["banks.0.learners.lazy_values"] = np.zeros((1, n))
     crafted.arrays["replay.u"] = np.zeros((0, n))
-    crafted.arrays["replay.where"] = np.arange(n)
     loaded, peak = traced(lambda: unpack(crafted, None, "here"))
     assert loaded.n_features_in_ == n  # as a diagonal it is one
     assert peak < 10 * 2**20
-    crafted.content["learner"]["parts"]["learners"]["record"] = "elementwise"
-    with pytest.raises(CorruptStateError, match=r"learners\.heights has shape"):
+    crafted.content["learner"]["banks"][0]["parts"]["learners"]["record"] = "elementwise"
+    with pytest.raises(CorruptStateError, match=r"learners\.lazy_values has shape"):
         unpack(crafted, None, "here")
 
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrack import SADL
-from metrack.engine import cover as engine_cover
-from metrack.engine.combiners import ALWAYS_ON, COMBINERS
+from metrack.engine.ensemble import cover as engine_cover
+from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.streams import DriftingClusters, paper_schedule
 from tests.reference.sadl import DenseSADL, cover
 
@@ -41,9 +41,7 @@ def test_as_published_is_the_textbook(first_interval):
         expected = textbook.weights / textbook.weights.sum()
         np.testing.assert_allclose(tracker.weights_, expected, rtol=1e-8, err_msg=str(t))
         assert tracker.selected_scale_ == first_interval * 2**textbook.drawn, t
-        np.testing.assert_allclose(
-            bank.learners.mu[:n], [each.mu for each in textbook.learners], rtol=1e-8
-        )
+        np.testing.assert_allclose(bank.mu[:n], [each.mu for each in textbook.learners], rtol=1e-8)
         for j in range(n):
             M = textbook.learners[j].M
             assert np.abs(bank.metric(j).matrix() - M).max() < 1e-8, (t, j)
@@ -60,7 +58,7 @@ def test_as_published_is_the_textbook(first_interval):
         {"divergence": "burg", "regularizer": "logdet", "rho": 0.05},
     ],
 )
-def test_revisited_pairs_are_the_textbook_s(geometry):
+def test_replayed_pairs_are_the_textbook_s(geometry):
     pairs, y = stream(np.random.default_rng(5), 600, 4)
     options = {"eta0": 0.5, "replays": 3, "step": "implicit"} | geometry
     tracker = SADL.as_published(output="average", **options)
@@ -72,7 +70,7 @@ def test_revisited_pairs_are_the_textbook_s(geometry):
         assert np.abs(tracker.bank_.metric(j).matrix() - learner.M).max() < 1e-8, j
 
 
-def test_revisiting_pays():
+def test_replaying_pays():
     """On the same pairs the loss is lower, here by more than a tenth."""
     pairs, y = stream(np.random.default_rng(6), 3000, 8)
     losses = [SADL(replays=replays).observe(pairs, y).mean() for replays in (0, "auto")]
@@ -102,7 +100,7 @@ def test_weights_are_probabilities(combiner, output):
         assert weights.sum() == pytest.approx(1.0)
         assert (weights >= 0).all()
         assert len(weights) == len(tracker.scales_)
-        if COMBINERS[combiner] in ALWAYS_ON:
+        if COMBINERS[combiner].always_on:
             assert len(weights) == 12
         else:
             assert len(weights) == np.floor(np.log2((t + 2) / 2)) + 1
@@ -127,14 +125,14 @@ def expected_loss(tracker, pair, label, loss):
 
     twin = copy.deepcopy(tracker)
     twin.observe(pair[None], [label])
-    p = twin.bank_.trust.p[: twin.bank_.clock.active[0]]
+    p = twin.bank_.experts.p[: twin.bank_.n_active]
     before = copy.deepcopy(tracker).set_params(output="average").bank_
     u = pair[0] - pair[1]
     total = 0.0
     for j, weight in enumerate(p):
         source = born_from(twin, j)
         q = u @ before.metric(source).matrix() @ u
-        m = label * (before.learners.mu[source] - q)
+        m = label * (before.mu[source] - q)
         value = {
             "hinge": max(0.0, 1 - m),
             "squared_hinge": max(0.0, 1 - m) ** 2 / 2,
@@ -146,10 +144,10 @@ def expected_loss(tracker, pair, label, loss):
 
 def born_from(tracker, j):
     """Whose iterate predicted as learner j in the last round: its own, or its parent's."""
-    first = tracker.bank_.rule.first_interval
+    first = tracker.bank_.roster.first_interval
     if first == 0 or j == 0:
         return j
-    tau = int(tracker.bank_.clock.pairs[0]) + first - 1
+    tau = tracker.bank_.n_pairs + first - 1
     return j - 1 if tau % (first * 2**j) == 0 else j
 
 
@@ -169,8 +167,8 @@ def test_meta_bound_holds_on_every_interval(seed, kind):
         else:
             label = y[t]
         tracker.observe(pairs[t : t + 1], [label])
-        trust, n = tracker.bank_.trust, tracker.bank_.clock.active[0]
-        regret = trust.p[:n] @ trust.losses[:n] - trust.losses[:n]
+        experts, n = tracker.bank_.experts, tracker.bank_.n_active
+        regret = experts.p[:n] @ experts.losses[:n] - experts.losses[:n]
         for j in range(n):
             length, tau = 2**j, t + 1
             running[j] = regret[j] + (0.0 if tau % length == 0 else running[j])
@@ -244,3 +242,12 @@ def test_noise_and_rare_similar_pairs_degrade_and_break_nothing(settings):
 def test_logdet_refuses_what_it_cannot_keep(wrong, message):
     with pytest.raises(ValueError, match=message):
         SADL(regularizer="logdet", **wrong).fit(np.eye(4).reshape(2, 2, 4), [1, -1])
+
+
+def test_a_first_interval_has_an_end():
+    """Doubled again and again, a longer one would overflow, and learning never end."""
+    pairs, y = np.eye(2)[None], [1]
+    tracker = SADL(first_interval=2**40).fit(pairs, y).partial_fit(pairs, y)
+    assert tracker.scales_.tolist() == [2.0**40]
+    with pytest.raises(ValueError, match=r"first_interval=\d+; .* <= 1099511627776"):
+        SADL(first_interval=2**40 + 1).fit(pairs, y)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrack import COMID, SADL
-from metrack.engine.combiners import COMBINERS
+from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.evaluate import interval_regret, meta_regret, trace
 from metrack.streams import DriftingClusters, paper_schedule
 from tests.estimators.learners import state

@@ -3,7 +3,7 @@
 Time runs tau = t + I0 - 1 for t = 1, 2, ...; the cover has the intervals [iL, (i+1)L - 1] with
 L = I0 2^j, i >= 1, j >= 0, so at every tau one interval of each level j with L <= tau is active.
 
-Beyond the paper, learners with 32 <= L <= 256 may revisit pairs: after each new pair come so many
+Beyond the paper, learners with 32 <= L <= 256 may replay pairs: after each new pair come so many
 ``replays``, each a drawn number r on which learner j learns the (r mod min(t, L))-th latest pair.
 The LogDet regulariser's rho fades with L, as rho sqrt(32 / L) for L > 32.
 """
@@ -80,7 +80,7 @@ class DenseSADL:
             learner.observe(u, y)
         self.seen.append((u, y))
         for _ in range(self.replays):
-            self.revisit(self.draw())
+            self.replay(self.draw())
         return suffered
 
     def draw(self):
@@ -88,7 +88,7 @@ class DenseSADL:
         self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
         return self.state >> 33 & 0x3FFFFFFF
 
-    def revisit(self, drawn):
+    def replay(self, drawn):
         """Learn an earlier pair again."""
         for level, learner in zip(self.levels, self.learners, strict=True):
             if 32 <= self.length(level) <= 256:

@@ -10,7 +10,7 @@ from sklearn.utils import ClassifierTags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.kernels import Floats, Ints
+from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.estimators.inputs import PairBatch, are_ids, check_labels, float_type, points_of
 from metrack.estimators.settings import Configurable, choice, is_number, whole
 

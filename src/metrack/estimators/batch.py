@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
-from metrack.engine.kernels import Floats
+from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.base import MahalanobisLearner, check_calibration
 from metrack.estimators.embedding import orthogonal, steady
 from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor

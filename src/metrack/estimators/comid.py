@@ -2,14 +2,20 @@
 
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine import cone, diagonal, elementwise, rounds, whole
-from metrack.engine.bank import Bank
-from metrack.engine.divergences import BURG, DIVERGENCES, FROBENIUS, VON_NEUMANN
-from metrack.engine.losses import LOSSES
-from metrack.engine.steps import STEPS
+from metrack.engine.ensemble.combine import Combination
+from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.ensemble.mirror import CONSTANT, SCHEDULES, Ladder, MirrorBank, Rule
+from metrack.engine.numerics.divergences import BURG, DIVERGENCES, FROBENIUS, VON_NEUMANN
+from metrack.engine.numerics.losses import LOSSES
+from metrack.engine.numerics.steps import STEPS
+from metrack.engine.representations.choice import for_nuclear_norm
+from metrack.engine.representations.cone import CONE
+from metrack.engine.representations.dense_factor import DENSE_FACTOR
+from metrack.engine.representations.diagonal import DIAGONAL
+from metrack.engine.representations.elementwise import ELEMENTWISE
+from metrack.engine.representations.protocol import Geometry, Representation
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.settings import choice, positive
 from metrack.estimators.settings import whole as whole_number
@@ -23,7 +29,7 @@ AUTO_RHO = {FROBENIUS: 0.001, VON_NEUMANN: 0.0, BURG: 0.0}
 AUTO_L1, AUTO_LOGDET = 0.025, 0.25  # over n_features
 REGULARIZERS = ("auto", "nuclear", "l1", "logdet", None)
 NEEDS = {"l1": "frobenius", "logdet": "burg"}  # divergences
-L1_FORMS: dict[str, Any] = {"exact": cone, "on_read": elementwise, "diagonal": diagonal}
+L1_BY_PSD = {"exact": CONE, "on_read": ELEMENTWISE, "diagonal": DIAGONAL}
 EXACT_UP_TO, ENTRIES_UP_TO = 16, 4096  # features: beyond, steps take too long, and entries too much
 
 
@@ -103,7 +109,7 @@ class COMID(OnlineLearner):
     0
     """
 
-    bank_: Bank
+    bank_: Ensemble
 
     def __init__(
         self,
@@ -140,27 +146,33 @@ class COMID(OnlineLearner):
     def truncated_mass_(self) -> float:
         """Eigenvalue mass that the capacity has cut off so far, in the units of M."""
         check_is_fitted(self)
-        return self.bank_.truncated_mass
+        return learners_of(self).truncated_mass(0, self.bank_.unit)
 
     @property
     @exclusive
     def density_(self) -> float:
         """Share of M's entries that are not 0; with L1, before M is made positive."""
         check_is_fitted(self)
-        form = self.bank_.form
-        if hasattr(form, "density"):
-            return float(form.density(self.bank_.learners, 0))
-        return float(np.mean(self.get_mahalanobis_matrix() != 0.0))
+        return learners_of(self).density(0)
 
-    def _make_bank(self, n_features: int) -> Bank:
-        schedule = choice("schedule", self.schedule, rounds.SCHEDULES)
+    def _make_bank(self, n_features: int) -> Ensemble:
+        schedule = choice("schedule", self.schedule, SCHEDULES)
         rule = comid_rule(self, n_features)._replace(schedule=schedule)
         rate = automatic("learning_rate", self.learning_rate, AUTO_RATE[rule.divergence])
         identity = starts_at_identity(self, rule.divergence)
-        return Bank(n_features, rule, rate, identity=identity, form=form_of(self, n_features))
+        representation = representation_of(self, rule, n_features)
+        bank = MirrorBank(n_features, rule, Ladder(rate), representation, identity=identity)
+        return Ensemble(n_features, [bank], Combination(rule.loss), self.scale == "auto")
 
 
-def comid_rule(settings: Any, n_features: int) -> rounds.Rule:
+def learners_of(estimator: Any) -> MirrorBank:
+    """The one bank of a fitted COMID or SADL."""
+    (bank,) = estimator.bank_.banks
+    assert isinstance(bank, MirrorBank)
+    return bank
+
+
+def comid_rule(settings: Any, n_features: int) -> Rule:
     """The engine's rule for a single learner, from an estimator's settings."""
     choice("scale", settings.scale, {"auto": 0, None: 0})
     divergence = resolve_divergence(settings, n_features)
@@ -171,19 +183,14 @@ def comid_rule(settings: Any, n_features: int) -> rounds.Rule:
     capacity = n_features
     if settings.n_components is not None:
         capacity = min(whole_number("n_components", settings.n_components), n_features)
-    return rounds.Rule(
+    return Rule(
         loss=choice("loss", settings.loss, LOSSES),
         divergence=divergence,
         step=choice("step", settings.step, STEPS),
-        schedule=rounds.CONSTANT,
+        schedule=CONSTANT,
         rho=rho if regularizer else 0.0,
         capacity=capacity,
-        scaled=settings.scale == "auto",
         first_interval=0,
-        combiner=0,
-        output=rounds.AVERAGE,
-        weight_loss=rounds.CAPPED,
-        cap=2.0,
         replays=0,
     )
 
@@ -227,19 +234,19 @@ def resolve_regularizer(settings: Any, divergence: int) -> str | None:
     return asked
 
 
-def form_of(settings: Any, n_features: int) -> Any:
-    """How the regulariser keeps metrics; None for the nuclear norm and without any."""
-    choice("psd", settings.psd, dict.fromkeys(("auto", *L1_FORMS), 0))
-    regularizer = resolve_regularizer(settings, resolve_divergence(settings, n_features))
+def representation_of(settings: Any, rule: Rule, n_features: int) -> Representation:
+    """How the regulariser keeps metrics."""
+    choice("psd", settings.psd, dict.fromkeys(("auto", *L1_BY_PSD), 0))
+    regularizer = resolve_regularizer(settings, rule.divergence)
     if regularizer == "logdet":
-        return whole
+        return DENSE_FACTOR
     if regularizer != "l1":
-        return None
+        return for_nuclear_norm(Geometry(rule.divergence, rule.capacity), rule.rho, n_features)
     if settings.psd != "auto":
-        return L1_FORMS[settings.psd]
+        return L1_BY_PSD[settings.psd]
     if n_features <= EXACT_UP_TO:
-        return cone
-    return elementwise if n_features <= ENTRIES_UP_TO else diagonal
+        return CONE
+    return ELEMENTWISE if n_features <= ENTRIES_UP_TO else DIAGONAL
 
 
 def automatic(name: str, value: Any, default: float, or_zero: bool = False) -> float:

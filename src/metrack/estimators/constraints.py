@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
-from metrack.engine.kernels import Ints
+from metrack.engine.numerics.kernels import Ints
 from metrack.estimators.inputs import check_class_labels
 from metrack.estimators.settings import whole
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg import qr
 
-from metrack.engine.kernels import Floats
+from metrack.engine.numerics.kernels import Floats
 
 EQUAL = 1e-9  # lengths of rows that differ by less, relative to the longest, count as equal
 

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from metrack.engine.kernels import Floats
+from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.base import FrozenMetric
 from metrack.estimators.batch import BatchLearner
 from metrack.estimators.constraints import check_classes, pairs_from_labels

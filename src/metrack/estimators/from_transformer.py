@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.kernels import Floats
+from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.base import MahalanobisLearner
 from metrack.estimators.constraints import pairs_from_labels
 from metrack.estimators.inputs import check_points

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from metrack.engine.kernels import Floats, Ints
-from metrack.engine.rounds import Pairs
+from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.engine.numerics.pairs import Pairs
 from metrack.estimators.settings import is_number
 
 CHUNK = 4096  # pairs whose differences are held at a time

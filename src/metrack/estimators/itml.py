@@ -8,8 +8,8 @@ from scipy.spatial.distance import pdist
 from sklearn.datasets import make_spd_matrix
 from sklearn.utils import check_random_state
 
-from metrack.engine.bregman import sweep
-from metrack.engine.kernels import Floats
+from metrack.engine.batch.bregman import sweep
+from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.batch import BatchLearner, Solution, dense_differences
 from metrack.estimators.inputs import PairBatch
 from metrack.estimators.progress import Fitting

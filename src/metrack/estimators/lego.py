@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from metrack.engine.dense import LEGO as METHOD
-from metrack.engine.dense import DenseMetric
+from metrack.engine.online.targets import LEGO as METHOD
+from metrack.engine.online.targets import DenseMetric
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.online_itml import target_rule
 

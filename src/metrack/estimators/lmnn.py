@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from metrack.engine.descent import minimise
-from metrack.engine.impostors import Impostors, nearest_of_class
-from metrack.engine.kernels import Floats
+from metrack.engine.batch.descent import minimise
+from metrack.engine.batch.impostors import Impostors, nearest_of_class
+from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.base import Embedding
 from metrack.estimators.inputs import (
     are_ids,

@@ -4,8 +4,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from metrack.engine.descent import minimise
-from metrack.engine.kernels import Floats
+from metrack.engine.batch.descent import minimise
+from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.batch import (
     BatchLearner,
     Solution,

@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.dense import DenseSimilarity, PassiveAggressive
-from metrack.engine.kernels import Floats, Ints
+from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.engine.online.oasis import DenseSimilarity, PassiveAggressive
 from metrack.estimators.inputs import (
     PairBatch,
     Points,
@@ -173,7 +173,7 @@ class OASIS(OnlineEmbedding):
     def n_triplets_seen_(self) -> int:
         """How many triplets have been learned from."""
         check_is_fitted(self)
-        return int(self.bank_.clock.pairs[0])
+        return self.bank_.n_pairs
 
     def _make_bank(self, n_features: int) -> DenseSimilarity:
         choice("scale", self.scale, {"auto": 0, None: 0})

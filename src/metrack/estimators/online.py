@@ -1,17 +1,16 @@
 """Learners that take pairs one after another."""
 
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.bank import Bank
-from metrack.engine.carry import carry
-from metrack.engine.dense import DenseMetric
-from metrack.engine.factored import Factored
-from metrack.engine.kernels import Floats, Ints
+from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.engine.online.targets import DenseMetric
 from metrack.estimators.base import Embedding, MahalanobisLearner, check_calibration
 from metrack.estimators.embedding import leading, orthogonal, steady
 from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
@@ -78,7 +77,7 @@ class OnlineEmbedding(Embedding):
         """L with M = L'L, (rank_, n_features); rows by falling weight."""
         check_is_fitted(self)
         if "components" not in self._read:
-            self._read["components"] = factor(self._metric())
+            self._read["components"] = self._metric().components()
             self._read["components"].flags.writeable = False  # read again until learning goes on
         components: Floats = self._read["components"]
         return components
@@ -107,7 +106,7 @@ class OnlineEmbedding(Embedding):
 class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
     """Learners of pairs behind scikit-learn's and metric-learn's interface."""
 
-    bank_: Bank | DenseMetric
+    bank_: Ensemble | DenseMetric
 
     @exclusive
     def fit(self, pairs: Any, y: Any, calibration_params: dict[str, Any] | None = None) -> Self:
@@ -180,13 +179,13 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         return np.empty(0)
 
     def _mu(self) -> float:
-        return float(self.bank_.learners.mu[0])
+        return float(self.bank_.mu[0])
 
     @property
     def n_pairs_seen_(self) -> int:
         """How many pairs have been learned from."""
         check_is_fitted(self)
-        return int(self.bank_.clock.pairs[0])
+        return self.bank_.n_pairs
 
     @property
     @exclusive
@@ -238,20 +237,8 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
 
         What "auto" stands for is found anew: the learner is one of the new width.
         """
-        old, new = cast(Bank, self.bank_), self._make_bank(n_features)
-        carry(old, new)
+        new = self._make_bank(n_features)
+        new.continue_from(self.bank_)
         self.bank_ = new
         self.n_features_in_ = n_features
         self._read = {}
-
-
-def factor(metric: Factored) -> Floats:
-    """L with M = L'L, rows by falling eigenvalue."""
-    if metric.outside > 0.0:
-        values, vectors = np.linalg.eigh(metric.matrix())
-        values, vectors = values[::-1], vectors.T[::-1]
-    else:
-        values, vectors = metric.values, metric.vectors
-    kept = values > 0.0
-    components: Floats = np.sqrt(values[kept])[:, None] * vectors[kept]
-    return components

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from metrack.engine.dense import ITML, DenseMetric, Target
+from metrack.engine.online.targets import ITML, DenseMetric, Target
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.settings import choice, positive
 

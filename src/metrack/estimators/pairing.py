@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from metrack.engine.kernels import Floats, Ints, inner, kernel
-from metrack.engine.records import MOST, Flag, Number, Sizes, counts, floats
+from metrack.engine.numerics.kernels import Floats, Ints, inner, kernel
+from metrack.engine.numerics.records import MOST, Flag, Number, Sizes, counts, floats
 from metrack.estimators.inputs import LARGEST, PairBatch, Points
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.settings import is_number, whole

@@ -1,7 +1,8 @@
 """Online learners on disk: what was learned, as arrays and plain settings; never code.
 
-The parts of a bank are records, whose fields declare what they may hold; see `engine.records`. Here
-they are only walked. Names in the file are those of the tables below, whatever Python calls them.
+The parts of an ensemble, of its banks and of the dense learners are records, whose fields declare
+what they may hold; see `engine.numerics.records`. Here they are only walked. Names in the file are
+those of the tables below, whatever Python calls them.
 """
 
 import json
@@ -14,9 +15,19 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine import bank, cone, dense, diagonal, elementwise, replay, rounds, spectral, whole
-from metrack.engine.forms import FORMS
-from metrack.engine.records import LARGEST_FLOAT, MOST, Array, Number, Sizes, declared
+from metrack.engine.ensemble import combine, mirror, page_hinkley, replay, scaler
+from metrack.engine.numerics.records import (
+    LARGEST_FLOAT,
+    MOST,
+    Array,
+    Number,
+    Sizes,
+    declared,
+    field_of,
+    is_of,
+)
+from metrack.engine.online import oasis, targets
+from metrack.engine.representations.protocol import REPRESENTATIONS
 from metrack.estimators.inputs import check_preprocessor
 from metrack.estimators.online import OnlineEmbedding, OnlineLearner
 from metrack.storage import (
@@ -40,32 +51,41 @@ CLASSES = {
     "POLA": "metrack.estimators.pola",
     "SADL": "metrack.estimators.sadl",
 }
-# Part in the file: attribute of a bank.
+# Part in the file: attribute of what holds it, an ensemble, a bank or a dense learner. Others keep
+# arrays in the same file: "recent" and "history" are of `metrack track`, "pairing" of FromLabels.
 PARTS = {
+    "combination": "combination",
+    "counters": "counters",
+    "scaler": "scaler",
+    "detector": "detector",
+    "experts": "experts",
+    "replay": "recent",
     "rule": "rule",
     "ladder": "ladder",
-    "clock": "clock",
+    "rates": "rates",
     "learners": "learners",
-    "experts": "trust",
-    "replay": "memory",
+    "generator": "generator",
 }
-# Kind of a part in the file: the record that it becomes.
+FOLLOWS = {"n_features", "banks", "spread", "roster"}  # from settings and parts
+# Kind of a bank in the file: its class.
+BANKS = {"mirror": mirror.MirrorBank}
+# Kind of a part in the file: the record that it becomes. Representations have names of their own.
 RECORDS: dict[str, Any] = {
-    "rule": rounds.Rule,
-    "ladder": bank.Ladder,
-    "clock": rounds.Clock,
-    "experts": rounds.Trust,
-    "replay": replay.Memory,
-    "spectral": spectral.Spectral,
-    "dense_factor": whole.Whole,
-    "cone": cone.Cone,
-    "elementwise": elementwise.Elementwise,
-    "diagonal": diagonal.Diagonal,
-    "target": dense.Target,
-    "plain_clock": dense.Clock,
-    "dense_metric": dense.Metric,
-    "passive_aggressive": dense.PassiveAggressive,
-    "similarity": dense.Similarity,
+    "combination": combine.Combination,
+    "counters": combine.COUNTERS,
+    "scaler": scaler.SCALER,
+    "page_hinkley": page_hinkley.PAGE_HINKLEY,
+    "experts": combine.ExpertState,
+    "replay_buffer": replay.ReplayBuffer,
+    "mirror_descent": mirror.Rule,
+    "ladder": mirror.Ladder,
+    "rates": mirror.Rates,
+    "generator": replay.GENERATOR,
+    "target": targets.Target,
+    "plain_counters": targets.COUNTERS,
+    "dense_metric": targets.Metric,
+    "passive_aggressive": oasis.PassiveAggressive,
+    "similarity": oasis.Similarity,
 }
 NOT_SAVED = {"preprocessor", "random_state", "learner"}  # the data's; part of the generator; nested
 GENERATOR_SIZE = 624  # numbers of a Mersenne twister
@@ -183,7 +203,8 @@ def _plain(value: Any) -> Any:
 def _pack_online(learner: OnlineEmbedding, arrays: Arrays) -> dict[str, Any]:
     return {
         "n_features": learner.n_features_in_,
-        "parts": _pack_parts(learner.bank_, arrays),
+        "parts": _pack_parts(learner.bank_, "", arrays),
+        "banks": _pack_banks(learner.bank_, arrays),
         "threshold": learner._read.get("threshold"),
         "generator": _pack_generator(learner.random_state, learner.rng_, arrays, "generator"),
     }
@@ -194,9 +215,10 @@ def _unpack_online(
 ) -> OnlineEmbedding:
     n_features = Number(1, MOST, whole=True).checked(described["n_features"], "n_features", {})
     bank = _smallest_bank(learner, described["settings"])
-    _unpack_parts(bank, described["parts"], arrays, n_features)
-    _check_rule(described["settings"], described["parts"]["rule"])
-    bank.n_features = n_features
+    _unpack_parts(bank, "", described["parts"], arrays, n_features)
+    _unpack_banks(bank, described["banks"], arrays, n_features)
+    for each in (described, *described["banks"]):
+        _check_names(described["settings"], each["parts"])
     bank.check()
     learner.random_state, rng = _unpack_generator(described["generator"], arrays, "generator")
     learner._go_on(bank, rng, n_features, None)
@@ -214,37 +236,72 @@ def _smallest_bank(learner: OnlineEmbedding, settings: Mapping[str, Any]) -> Any
     return type(learner)(**settings)._make_bank(1)
 
 
-def _pack_parts(bank: Any, arrays: Arrays) -> dict[str, Any]:
-    parts = {name: vars(bank)[held] for name, held in PARTS.items() if held in vars(bank)}
-    forgotten = set(vars(bank)) - set(PARTS.values()) - {"n_features"}
+def _pack_banks(holder: Any, arrays: Arrays) -> list[dict[str, Any]]:
+    return [
+        {"kind": _bank_kind(bank), "parts": _pack_parts(bank, f"banks.{i}.", arrays)}
+        for i, bank in enumerate(getattr(holder, "banks", ()))
+    ]
+
+
+def _unpack_banks(holder: Any, packed: Any, arrays: Arrays, n_features: int) -> None:
+    banks = getattr(holder, "banks", ())
+    found, expected = [each["kind"] for each in packed], list(map(_bank_kind, banks))
+    if found != expected:
+        raise ValueError(f"banks are {found}, and of this learner {expected}")
+    for i, bank in enumerate(banks):
+        _unpack_parts(bank, f"banks.{i}.", packed[i]["parts"], arrays, n_features)
+
+
+def _bank_kind(bank: Any) -> str:
+    return next(name for name, kind in BANKS.items() if kind is type(bank))
+
+
+def _pack_parts(holder: Any, where: str, arrays: Arrays) -> dict[str, Any]:
+    held = vars(holder)
+    forgotten = held.keys() - set(PARTS.values()) - FOLLOWS
     if forgotten:
-        raise TypeError(f"{type(bank).__name__} has {forgotten}, which no state has a place for")
-    return {part: _pack_record(record, part, arrays) for part, record in parts.items()}
+        raise TypeError(f"{type(holder).__name__} has {forgotten}, which no state has a place for")
+    return {
+        part: _pack_record(held[name], f"{where}{part}", arrays)
+        for part, name in PARTS.items()
+        if name in held
+    }
+
+
+def _kinds() -> dict[str, Any]:
+    return RECORDS | {each.name: each.kind for each in REPRESENTATIONS.values()}
 
 
 def _pack_record(record: Any, part: str, arrays: Arrays) -> dict[str, Any]:
     """Its plain fields; arrays go to the others."""
-    plain = {"record": next(name for name, kind in RECORDS.items() if kind is type(record))}
-    for field, holds in declared(type(record)).items():
+    name, kind = next((name, kind) for name, kind in _kinds().items() if is_of(kind, record))
+    plain: dict[str, Any] = {"record": name}
+    for field, holds in declared(kind).items():
         if isinstance(holds, Array):
-            arrays[f"{part}.{field}"] = getattr(record, field)
+            arrays[f"{part}.{field}"] = np.ascontiguousarray(field_of(record, field))
         else:
-            plain[field] = holds.plain(getattr(record, field))
+            plain[field] = holds.plain(field_of(record, field))
     return plain
 
 
-def _unpack_parts(bank: Any, parts: Mapping[str, Any], arrays: Arrays, n_features: int) -> None:
-    """Give a bank what was saved, where it is what such a bank may hold."""
+def _unpack_parts(
+    holder: Any, where: str, parts: Mapping[str, Any], arrays: Arrays, n_features: int
+) -> None:
+    """Give an ensemble, or a bank, what was saved, where it is what such a one may hold."""
     sizes = {"n": n_features, "triangle": n_features * (n_features + 1) // 2}
-    for part, held in PARTS.items():
-        if held not in vars(bank):
+    kinds = _kinds()
+    for part, name in PARTS.items():
+        if name not in vars(holder):
             continue
-        kind, own = RECORDS.get(parts[part]["record"]), type(vars(bank)[held])
-        if kind is None:
-            raise ForeignStateError(f"{part} is {parts[part]['record']!r}, unknown here")
-        if kind is not own and not {kind, own} <= FORMS.keys():
-            raise ValueError(f"{part} is {parts[part]['record']!r}, which this learner has not")
-        setattr(bank, held, _unpack_record(kind, part, parts[part], arrays, sizes))
+        found, own = parts[part]["record"], vars(holder)[name]
+        if found not in kinds:
+            raise ForeignStateError(f"{where}{part} is {found!r}, unknown here")
+        kind = kinds[found]
+        if not (is_of(kind, own) or {kind, type(own)} <= REPRESENTATIONS.keys()):
+            raise ValueError(f"{where}{part} is {found!r}, which this learner has not")
+        record = _unpack_record(kind, f"{where}{part}", parts[part], arrays, sizes)
+        setattr(holder, name, record)
+    holder.n_features = n_features
 
 
 def _unpack_record(
@@ -258,12 +315,15 @@ def _unpack_record(
     return kind(**found)
 
 
-def _check_rule(settings: Mapping[str, Any], rule: Mapping[str, Any]) -> None:
-    """Refuse a rule that is not what its learner was asked for by name."""
-    for name in settings.keys() & rule.keys() - {"weight_loss"}:  # of "ader" it is its own
-        asked = settings[name]
-        if isinstance(asked, str) and asked not in ("auto", rule[name]):
-            raise ValueError(f"{name} is {rule[name]!r} in the rule, and {asked!r} in the settings")
+def _check_names(settings: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
+    """Refuse parts that are not what their learner was asked for by name."""
+    for part, plain in parts.items():
+        for name in settings.keys() & plain.keys() - {"weight_loss"}:  # of "ader" it is its own
+            asked = settings[name]
+            if isinstance(asked, str) and asked not in ("auto", plain[name]):
+                raise ValueError(
+                    f"{name} is {plain[name]!r} in the {part}, and {asked!r} in the settings"
+                )
 
 
 def _pack_generator(seed: Any, generator: Any, arrays: Arrays, part: str) -> dict[str, Any] | None:

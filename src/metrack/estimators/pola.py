@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from metrack.engine.bank import Bank
+from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.estimators.comid import COMID
 
 
@@ -70,7 +70,7 @@ class POLA(COMID):
         self.preprocessor = preprocessor
         self.random_state = random_state
 
-    def _make_bank(self, n_features: int) -> Bank:
+    def _make_bank(self, n_features: int) -> Ensemble:
         learner = COMID(
             divergence="frobenius",
             regularizer=None,

@@ -5,20 +5,29 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine import rounds
-from metrack.engine import whole as whole_form
-from metrack.engine.bank import Bank
-from metrack.engine.combiners import ADER, ALWAYS_ON, COMBINERS
-from metrack.engine.divergences import BURG
-from metrack.engine.factored import Factored
-from metrack.engine.forms import choose as choose_form
-from metrack.engine.kernels import Floats, Ints
+from metrack.engine.ensemble.combine import (
+    AVERAGE,
+    CAPPED,
+    LINEAR,
+    OUTPUTS,
+    SAMPLE,
+    SQUASHED,
+    Combination,
+)
+from metrack.engine.ensemble.combiners import COMBINERS
+from metrack.engine.ensemble.cover import LONGEST_FIRST
+from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.ensemble.mirror import Ladder, MirrorBank
+from metrack.engine.numerics.divergences import BURG
+from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.engine.representations.protocol import Representation
 from metrack.estimators.base import FrozenMetric
 from metrack.estimators.comid import (
     AUTO_RATE,
     automatic,
     comid_rule,
-    form_of,
+    representation_of,
     starts_at_identity,
 )
 from metrack.estimators.online import OnlineLearner
@@ -27,9 +36,9 @@ from metrack.estimators.threads import exclusive
 
 N_ALWAYS_ON = 12
 AUTO_REPLAYS, REPLAYS_UP_TO = 24, 50  # pairs, features
-REVISITING_RATE = 0.8  # of Burg
+REPLAYING_RATE = 0.8  # of Burg
 # What the combiner may be told; "ader" alone works on linearised losses, and always does.
-WEIGHT_LOSSES = {"capped": rounds.CAPPED, "logistic": rounds.SQUASHED}
+WEIGHT_LOSSES = {"capped": CAPPED, "logistic": SQUASHED}
 
 
 class DriftReport(NamedTuple):
@@ -66,9 +75,9 @@ class SADL(OnlineLearner):
     ----------
     eta0 : float or "auto"
         Learning rate of a memory of length 1; "auto" is 0.4 for the Frobenius divergence, else
-        0.2; for Burg, where pairs are revisited, 0.8.
+        0.2; for Burg, where pairs are replayed, 0.8.
     first_interval : int
-        Length of the shortest memory.
+        Length of the shortest memory, at most 2^40.
     combiner : {"cbce", "adanormalhedge", "sadl", "fixed_share", "ader"}
         Weight rule. "fixed_share" and "ader" have always-on learners, the others the dyadic cover.
     output : {"average", "sample", "best"}
@@ -79,7 +88,7 @@ class SADL(OnlineLearner):
         the linearised loss instead.
     cap : float
     replays : int or "auto"
-        How many of the late pairs the learners of 32 to 256 rounds revisit after each new one, with
+        How many recent pairs the learners of 32 to 256 rounds replay after each new one, with
         a step on each: more is learned from the same pairs, in more time. "auto" is 24 for Burg
         without the nuclear norm or ``n_components``, up to 50 features; else 0.
     loss
@@ -133,7 +142,7 @@ class SADL(OnlineLearner):
     [0, 1]
     """
 
-    bank_: Bank
+    bank_: Ensemble
 
     def __init__(
         self,
@@ -195,41 +204,41 @@ class SADL(OnlineLearner):
         }
         return cls(**paper | overrides)
 
-    def _make_bank(self, n_features: int) -> Bank:
+    def _make_bank(self, n_features: int) -> Ensemble:
         combiner = choice("combiner", self.combiner, COMBINERS)
         weight_loss = choice("weight_loss", self.weight_loss, WEIGHT_LOSSES)
-        first = whole("first_interval", self.first_interval)
-        on_cover = combiner not in ALWAYS_ON
-        rule = comid_rule(self, n_features)._replace(
-            first_interval=first if on_cover else 0,
-            combiner=combiner,
-            output=choice("output", self.output, rounds.OUTPUTS),
-            weight_loss=rounds.LINEAR if combiner == ADER else weight_loss,
-            cap=positive("cap", self.cap),
+        first = whole("first_interval", self.first_interval, most=LONGEST_FIRST)
+        rule = comid_rule(self, n_features)
+        combination = Combination(
+            rule.loss,
+            combiner.record,
+            choice("output", self.output, OUTPUTS),
+            LINEAR if combiner.linearised else weight_loss,
+            positive("cap", self.cap),
         )
-        rule = rule._replace(replays=self._replays(rule, n_features))
-        revisits = rule.divergence == BURG and rule.replays > 0
-        auto_rate = REVISITING_RATE if revisits else AUTO_RATE[rule.divergence]
-        return Bank(
+        rule = rule._replace(first_interval=0 if combiner.always_on else first)
+        representation = representation_of(self, rule, n_features)
+        rule = rule._replace(replays=self._replays(representation, n_features))
+        replaying = rule.divergence == BURG and rule.replays > 0
+        auto_rate = REPLAYING_RATE if replaying else AUTO_RATE[rule.divergence]
+        rate = automatic("eta0", self.eta0, auto_rate)
+        bank = MirrorBank(
             n_features,
             rule,
-            rate=automatic("eta0", self.eta0, auto_rate),
-            first=float(first),
-            ratio=2.0 if on_cover else 4.0,
-            n_learners=2 if on_cover else N_ALWAYS_ON,
+            Ladder(rate, float(first), 4.0 if combiner.always_on else 2.0),
+            representation,
+            n_learners=N_ALWAYS_ON if combiner.always_on else 2,
             identity=starts_at_identity(self, rule.divergence),
-            form=form_of(self, n_features),
         )
+        return Ensemble(n_features, [bank], combination, self.scale == "auto")
 
-    def _replays(self, rule: rounds.Rule, n_features: int) -> int:
+    def _replays(self, representation: Representation, n_features: int) -> int:
         if self.replays == "auto":
-            form = form_of(self, n_features)
-            form = form or choose_form(rule.divergence, rule.rho, rule.capacity, n_features)
-            return AUTO_REPLAYS if form is whole_form and n_features <= REPLAYS_UP_TO else 0
+            return AUTO_REPLAYS if representation.cheap and n_features <= REPLAYS_UP_TO else 0
         return whole("replays", self.replays, or_zero=True)
 
     def _draws(self, n_pairs: int) -> Floats:
-        sampling = self.bank_.rule.output == rounds.SAMPLE
+        sampling = self.bank_.combination.output == SAMPLE
         draws: Floats = self.rng_.random_sample(n_pairs if sampling else 0)
         return draws
 
@@ -238,7 +247,7 @@ class SADL(OnlineLearner):
     def scales_(self) -> Floats:
         """Memory lengths of the active learners."""
         check_is_fitted(self)
-        return self.bank_.trust.length[: self.bank_.clock.active[0]].copy()
+        return self.bank_.lengths
 
     @property
     @exclusive
@@ -254,20 +263,20 @@ class SADL(OnlineLearner):
         return float(self.scales_[self._selected()])
 
     def _selected(self) -> int:
-        if self.bank_.rule.output == rounds.SAMPLE:
-            return int(self.bank_.clock.selected[0])
+        if self.bank_.combination.output == SAMPLE:
+            return int(self.bank_.counters["selected"][0])
         return int(np.argmax(self.weights_))
 
     def _metric(self) -> Factored:
-        if self.bank_.rule.output == rounds.AVERAGE:
+        if self.bank_.combination.output == AVERAGE:
             return self.bank_.mixture(self.weights_)
         return self.bank_.metric(self._selected())
 
     def _mu(self) -> float:
         p = self.weights_
-        if self.bank_.rule.output == rounds.AVERAGE:
-            return max(1.0, float(p @ self.bank_.learners.mu[: len(p)]))  # a mean of >= 1, rounded
-        return float(self.bank_.learners.mu[self._selected()])
+        if self.bank_.combination.output == AVERAGE:
+            return max(1.0, float(p @ self.bank_.mu[: len(p)]))  # a mean of >= 1, rounded
+        return float(self.bank_.mu[self._selected()])
 
     @exclusive
     def drift_report(self, since: FrozenMetric | None = None) -> DriftReport:
@@ -284,10 +293,9 @@ class SADL(OnlineLearner):
         if since is not None:
             then = _shares(since.components)
         change = _shares(self.components_) - then
-        clock = self.bank_.clock
         return DriftReport(
             memory=float(2.0 ** (self.weights_ @ np.log2(self.scales_))),
-            pairs_since_change=int(clock.pairs[0] - clock.changed[0]),
+            pairs_since_change=self.bank_.n_pairs - self.bank_.last_change,
             features=np.argsort(-np.abs(change), kind="stable"),
             change=change,
         )

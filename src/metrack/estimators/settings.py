@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+
+T = TypeVar("T")
 
 
 class Configurable(BaseEstimator):
@@ -50,7 +52,7 @@ def _unknown(kind: type, name: str, known: Any) -> str:
     )
 
 
-def choice(name: str, value: Any, choices: Mapping[Any, int]) -> int:
+def choice(name: str, value: Any, choices: Mapping[Any, T]) -> T:
     """What a named setting stands for in the engine."""
     try:
         return choices[value]
@@ -83,9 +85,11 @@ def at_most_features(n_components: Any, n_features: int) -> int:
     return width
 
 
-def whole(name: str, value: Any, or_zero: bool = False) -> int:
+def whole(name: str, value: Any, or_zero: bool = False, most: int | None = None) -> int:
     """A whole number from 1 up."""
     least = 0 if or_zero else 1
-    if is_number(value) and isinstance(value, int | np.integer) and value >= least:
+    is_whole = is_number(value) and isinstance(value, int | np.integer)
+    if is_whole and value >= least and (most is None or value <= most):
         return int(value)
-    raise ValueError(f"{name}={value!r}; it must be a whole number >= {least}")
+    up_to = "" if most is None else f" and <= {most}"
+    raise ValueError(f"{name}={value!r}; it must be a whole number >= {least}{up_to}")

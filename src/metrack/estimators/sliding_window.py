@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.kernels import Floats, Ints
+from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.estimators.base import Embedding
 from metrack.estimators.inputs import (
     PairBatch,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine.kernels import add_scaled, copy, dot, fill, inner, kernel, routine
+from metrack.engine.numerics.kernels import add_scaled, copy, dot, fill, inner, kernel, routine
 from metrack.evaluate.checks import Floats, Ints, check_number, check_points, check_whole
 
 MAX_ITER = 100

@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine.losses import HINGE, LOSSES
+from metrack.engine.numerics.losses import HINGE, LOSSES, Kind
 from metrack.estimators.inputs import PairBatch, check_labels
 from metrack.estimators.settings import choice
 from metrack.evaluate.checks import Floats, check_number, check_whole
-from metrack.evaluate.margins import loss_of, slope_of
+from metrack.evaluate.margins import gradient_of, loss_of
 
 # The hinge is rounded off over this much of the shortfall, less and less: the last is what the mean
 # loss may be off by, twice.
@@ -39,7 +39,7 @@ class _Problem(NamedTuple):
 
     u: Floats
     y: Floats
-    kind: int
+    kind: Kind
     rho: float
 
     def shortfalls(self, M: Floats, mu: float) -> Floats:
@@ -49,7 +49,7 @@ class _Problem(NamedTuple):
     def smooth(self, s: Floats, width: float) -> tuple[float, Floats]:
         """Mean loss and slopes; the hinge is rounded off where 0 < s < width."""
         if self.kind != HINGE:
-            return float(loss_of(self.kind, s).mean()), slope_of(self.kind, s)
+            return float(loss_of(self.kind, s).mean()), gradient_of(self.kind, s)
         slopes = np.clip(s / width, 0.0, 1.0)
         return float((slopes * (s - 0.5 * width * slopes)).mean()), slopes
 

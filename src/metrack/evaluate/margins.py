@@ -1,28 +1,24 @@
-"""The engine's losses and slopes, for whole arrays of shortfalls s = 1 - m.
+"""The engine's losses and gradients, for whole arrays of shortfalls s = 1 - m.
 
 They are taken from its own source, run as Python: the engine's compiled form is for compiled
 callers alone.
 """
 
-from typing import Any
-
 import numpy as np
 
-from metrack.engine import losses
+from metrack.engine.numerics.losses import FORMULAS, Kind
 from metrack.evaluate.checks import Floats
 
-_compiled: Any = losses
-_loss = np.vectorize(_compiled.loss.py_func, otypes=[np.float64])
-_slope = np.vectorize(_compiled.slope.py_func, otypes=[np.float64])
 
-
-def loss_of(kind: int, shortfalls: Floats) -> Floats:
+def loss_of(kind: Kind, shortfalls: Floats) -> Floats:
     """The loss at each shortfall."""
-    found: Floats = _loss(kind, shortfalls)
+    formula = FORMULAS[type(kind)].loss.py_func
+    found: Floats = np.vectorize(formula, otypes=[np.float64], excluded={0})(kind, shortfalls)
     return found
 
 
-def slope_of(kind: int, shortfalls: Floats) -> Floats:
+def gradient_of(kind: Kind, shortfalls: Floats) -> Floats:
     """How strongly the loss asks for a larger margin, at each shortfall."""
-    found: Floats = _slope(kind, shortfalls)
+    formula = FORMULAS[type(kind)].gradient.py_func
+    found: Floats = np.vectorize(formula, otypes=[np.float64], excluded={0})(kind, shortfalls)
     return found

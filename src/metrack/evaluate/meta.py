@@ -123,12 +123,12 @@ def trace(tracker: SADL, pairs: Any, y: Any) -> Trace:
     for t in range(n_rounds):
         losses[t] = tracker.observe(rows[t : t + 1], labels[t : t + 1])[0]
         bank = tracker.bank_
-        n_active = bank.clock.active[0]
-        p.append(bank.trust.p[:n_active].copy())
-        told.append(bank.trust.losses[:n_active].copy())
+        n_active = bank.n_active
+        p.append(bank.experts.p[:n_active].copy())
+        told.append(bank.experts.losses[:n_active].copy())
     active = np.array([len(each) for each in p])
-    scales = tracker.bank_.trust.length[: active.max()].copy()
-    first_interval = int(tracker.bank_.rule.first_interval)
+    scales = tracker.bank_.experts.length[: active.max()].copy()
+    first_interval = tracker.bank_.roster.first_interval
     return Trace(losses, _pad(p, 0.0), _pad(told, np.nan), scales, active, first_interval, n_before)
 
 

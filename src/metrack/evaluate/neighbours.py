@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from metrack.engine.kernels import dot, inner, kernel, reduction
+from metrack.engine.numerics.kernels import dot, inner, kernel, reduction
 from metrack.evaluate.checks import Floats, Ints, check_points, check_whole
 from metrack.evaluate.sparse_neighbours import check_sparse, sparse_nearest
 

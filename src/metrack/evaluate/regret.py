@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from metrack.engine.losses import LOSSES
+from metrack.engine.numerics.losses import LOSSES
 from metrack.estimators.inputs import PairBatch, check_labels
 from metrack.estimators.settings import choice
 from metrack.evaluate.checks import Floats, Ints, check_losses, check_rivals, check_whole

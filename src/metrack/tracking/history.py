@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrack.engine.records import MOST, Number, floats
+from metrack.engine.numerics.records import MOST, Number, floats
 
 Floats = NDArray[np.float64]
 
@@ -116,9 +116,8 @@ def memory_of(learner: Any) -> float:
 
 def last_change(learner: Any) -> int | None:
     """Pair at which a learner noticed a change, 0 before the first; None if it looks for none."""
-    clock = learner.bank_.clock if hasattr(learner, "bank_") else None
-    changed = getattr(clock, "changed", None)
-    return None if changed is None else int(changed[0])
+    changed: int | None = getattr(getattr(learner, "bank_", None), "last_change", None)
+    return changed
 
 
 def shares_of(learner: Any) -> Floats:

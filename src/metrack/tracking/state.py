@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from metrack.engine.records import MOST, Number, floats
+from metrack.engine.numerics.records import MOST, Number, floats
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.persistence import pack, unpack
 from metrack.storage import WRONG, CorruptStateError, State, read

@@ -1,0 +1,1 @@
+"""Inner loops of the methods that see all data at once: ITML, MMC and LMNN."""

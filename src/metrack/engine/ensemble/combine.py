@@ -1,0 +1,185 @@
+"""The pass that weighs: from what learners of all banks predicted to what the ensemble puts out.
+
+A round is: experts activated -> probabilities -> prediction -> its loss, and whether losses have
+risen -> what each expert lost -> weights. Experts are the learners of all banks: those that are
+always on first, then level by level of the cover, within a level bank by bank. So the active ones
+are the first, and new levels come last.
+"""
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from metrack.engine.ensemble.bank import Predictions
+from metrack.engine.ensemble.combiners.alone import ALONE
+from metrack.engine.ensemble.combiners.protocol import (
+    N_STATISTICS,
+    RECORDS,
+    Activation,
+    activate,
+    probabilities,
+    update,
+)
+from metrack.engine.ensemble.cover import activated_levels, active_levels, time_on_cover
+from metrack.engine.ensemble.page_hinkley import detect
+from metrack.engine.numerics.kernels import Floats, Record, fill, inner, kernel
+from metrack.engine.numerics.losses import LOGISTIC, LOSSES, Kind, gradient, loss, shortfall
+from metrack.engine.numerics.records import TINY, Choice, Number, Structure, counts, floats
+
+AVERAGE, SAMPLE, BEST = range(3)
+OUTPUTS = {"average": AVERAGE, "sample": SAMPLE, "best": BEST}
+
+CAPPED, SQUASHED, LINEAR = range(3)
+WEIGHT_LOSSES = {"capped": CAPPED, "logistic": SQUASHED, "linear": LINEAR}
+
+
+class Combination(NamedTuple):
+    """How experts are combined; by default there is one."""
+
+    loss: Annotated[Kind, Choice(LOSSES)]  # by which the ensemble's predictions are judged
+    combiner: Annotated[Any, Choice(RECORDS)] = ALONE.record
+    output: Annotated[int, Choice(OUTPUTS)] = AVERAGE
+    weight_loss: Annotated[int, Choice(WEIGHT_LOSSES)] = CAPPED  # what the combiner is told
+    cap: Annotated[float, Number(TINY)] = 2.0  # of losses that it is told
+
+
+class Roster(NamedTuple):
+    """Which experts there are."""
+
+    first_interval: int  # of the dyadic cover; 0: all experts are always on
+    n_always_on: int  # experts that are not on the cover
+    n_per_level: int  # experts on each level of the cover
+
+
+class ExpertState(NamedTuple):
+    """What the combiner knows of each expert."""
+
+    length: Annotated[Floats, floats("experts", least=1.0)]  # of its memory
+    statistics: Annotated[Floats, floats("experts", N_STATISTICS)]
+    # Probabilities in the last round.
+    p: Annotated[Floats, floats("experts", least=0.0, most=1.0)]
+    # What the combiner was told in the last round.
+    losses: Annotated[Floats, floats("experts", least=0.0, most=1.0)]
+
+
+# How far the stream has come: pairs, and the expert that predicted in the last round; where experts
+# are averaged, the most trusted one.
+COUNTERS = Structure(pairs=counts(1), selected=counts(1))
+
+
+class State(NamedTuple):
+    """All that the pass changes."""
+
+    experts: ExpertState
+    counters: Record
+    detector: Record
+
+
+class Output(NamedTuple):
+    """What the ensemble predicts."""
+
+    q: float  # squared distance
+    mu: float  # threshold
+
+
+def new_experts(lengths: Floats) -> ExpertState:
+    """Experts that have not been activated yet."""
+    n = len(lengths)
+    return ExpertState(lengths, np.zeros((n, N_STATISTICS)), np.zeros(n), np.zeros(n))
+
+
+@kernel
+def combine(
+    state: State,
+    how: Combination,
+    roster: Roster,
+    predictions: Predictions,
+    y: Floats,
+    draws: Floats,
+    losses: Floats,
+) -> None:
+    """Leave the ensemble's loss on each pair in ``losses``, and learn whom to trust.
+
+    ``draws`` are uniform numbers, one a pair, for the output that samples.
+    """
+    experts, counters, p = state.experts, state.counters[0], state.experts.p
+    weighing = roster.n_per_level > 0 or roster.n_always_on > 1
+    for row in range(y.size):
+        counters.pairs += 1
+        t = counters.pairs
+        n = _activate(experts, how.combiner, roster, t)
+        probabilities(how.combiner, experts.statistics, n, t, p)
+        counters.selected = _select(p, n, how.output, draws[row] if draws.size else 0.0)
+        said = Predictions(predictions.q[row], predictions.mu[row])
+        output = _mean(said, p, n)
+        if how.output != AVERAGE:
+            output = Output(said.q[counters.selected], said.mu[counters.selected])
+        losses[row] = loss(how.loss, shortfall(y[row], output.mu, output.q))
+        detect(state.detector, t, losses[row])
+        if weighing:
+            _judge(experts, how, said, n, y[row], output)
+            update(how.combiner, experts.statistics, n, p, experts.losses)
+
+
+@inner
+def _activate(experts: ExpertState, combiner: Any, roster: Roster, t: int) -> int:
+    """Start experts whose time has come; returns how many are active."""
+    n, started, tau = roster.n_always_on, 0, t
+    if roster.first_interval > 0:
+        tau = time_on_cover(t, roster.first_interval)
+        n += roster.n_per_level * active_levels(tau, roster.first_interval)
+        started = roster.n_per_level * activated_levels(tau, roster.first_interval)
+    first = 0 if t == 1 else roster.n_always_on
+    for j in range(first, roster.n_always_on + started):
+        fill(experts.statistics[j], 0.0, N_STATISTICS)
+        activate(combiner, experts.statistics[j], Activation(experts.length[j], tau, n))
+    return n
+
+
+@inner
+def _select(p: Floats, n: int, output: int, draw: float) -> int:
+    """The expert that is drawn, or the most trusted."""
+    best = 0
+    if output == SAMPLE:
+        below = p[0]
+        while below <= draw and best < n - 1:
+            best += 1
+            below += p[best]
+        return best
+    for j in range(n):
+        if p[j] > p[best]:
+            best = j
+    return best
+
+
+@inner
+def _mean(said: Predictions, p: Floats, n: int) -> Output:
+    """The weighted mean of what the experts said."""
+    q = mu = 0.0
+    for j in range(n):
+        q += p[j] * said.q[j]
+        mu += p[j] * said.mu[j]
+    return Output(q, mu)
+
+
+@inner
+def _judge(
+    experts: ExpertState, how: Combination, said: Predictions, n: int, y: float, output: Output
+) -> None:
+    """What the combiner is told of each expert's prediction, in [0, 1]."""
+    asked = y * gradient(how.loss, shortfall(y, output.mu, output.q))
+    for j in range(n):
+        lacking = shortfall(y, said.mu[j], said.q[j])
+        if how.weight_loss == CAPPED:
+            experts.losses[j] = min(how.cap, loss(how.loss, lacking)) / how.cap
+        elif how.weight_loss == SQUASHED:
+            experts.losses[j] = gradient(LOGISTIC, lacking)  # 1 / (1 + exp(m))
+        else:  # the loss linearised at the ensemble's own prediction
+            linear = asked * ((said.q[j] - output.q) - (said.mu[j] - output.mu))
+            experts.losses[j] = 0.5 + 0.5 * min(max(linear / how.cap, -1.0), 1.0)
+
+
+@kernel
+def weights(experts: ExpertState, combination: Combination, t: int, p: Floats) -> None:
+    """Leave the normalised weights of the first experts before round t in p."""
+    probabilities(combination.combiner, experts.statistics, p.size, t, p)

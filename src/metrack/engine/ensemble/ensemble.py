@@ -1,0 +1,226 @@
+"""The ensemble: banks of learners under one combiner. It is all that an estimator holds.
+
+Banks learn a chunk, each for itself, and leave what their learners predicted; then one pass weighs
+all of these as experts. COMID is the case of one bank of one learner; SADL one bank on the dyadic
+cover, or one of always-on learners with different rates.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from metrack.engine.ensemble import page_hinkley, replay, scaler
+from metrack.engine.ensemble.bank import Bank, Predictions
+from metrack.engine.ensemble.combine import (
+    COUNTERS,
+    Combination,
+    ExpertState,
+    Roster,
+    State,
+    combine,
+    new_experts,
+    weights,
+)
+from metrack.engine.numerics.factored import Factored, mixture_of
+from metrack.engine.numerics.kernels import Floats, Record
+from metrack.engine.numerics.pairs import Chunk, Pairs
+
+SPREAD = 2.0  # mean |u|^2 where units are automatic: a pair's weight beside the threshold's
+
+
+class Ensemble:
+    """Banks of learners, and how much each learner is trusted.
+
+    Parameters
+    ----------
+    n_features : int
+    banks : sequence of Bank
+        Those on the dyadic cover must have the same first interval.
+    combination : Combination
+    scaled : bool
+        Pairs are scaled to a mean |u|^2 of SPREAD.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        banks: Sequence[Bank],
+        combination: Combination,
+        scaled: bool,
+    ) -> None:
+        self.n_features = n_features
+        self.banks = tuple(banks)
+        self.combination = combination
+        self.spread = SPREAD if scaled else 0.0
+        self.roster = _roster(self.banks)
+        self.scaler: Record = scaler.SCALER()
+        self.recent = replay.new_buffer(n_features, self._replays)
+        self.counters: Record = COUNTERS()
+        self.experts = new_experts(self._lengths())
+        self.detector: Record = page_hinkley.PAGE_HINKLEY()
+
+    def observe(self, pairs: Pairs, draws: Floats) -> Floats:
+        """Loss suffered on each pair before learning from it.
+
+        ``draws`` are uniform numbers, one a pair, for the output that samples; else none.
+        """
+        chunk = scaler.to_scale(self.scaler, pairs, self.spread, self.n_pairs)
+        each = [self._learn(bank, chunk) for bank in self.banks]
+        if self.recent.y.size > 0:
+            replay.store(self.recent, chunk)
+        self._add_experts()
+        predictions = each[0] if len(each) == 1 else self._side_by_side(each)
+        losses = np.empty(len(pairs.y))
+        state = State(self.experts, self.counters, self.detector)
+        combine(state, self.combination, self.roster, predictions, pairs.y, draws, losses)
+        return losses
+
+    def _learn(self, bank: Bank, chunk: Chunk) -> Predictions:
+        shape = len(chunk.y), bank.n_active(chunk.seen + len(chunk.y))
+        predictions = Predictions(np.empty(shape), np.empty(shape))
+        bank.learn(replay.Material(chunk, self.recent), predictions)
+        return predictions
+
+    @property
+    def _replays(self) -> bool:
+        return any(bank.replays > 0 for bank in self.banks)
+
+    def _add_experts(self) -> None:
+        """Experts for the learners that banks have added."""
+        n = len(self.experts.length)
+        if self._n_learners() > n:
+            new = new_experts(self._lengths()[n:])
+            self.experts = ExpertState(*map(np.concatenate, zip(self.experts, new, strict=True)))
+
+    def _n_learners(self) -> int:
+        return sum(len(bank.lengths) for bank in self.banks)
+
+    def _place(self, i: int) -> slice:
+        """Where the i-th bank's learners are among the experts."""
+        bank, before = self.banks[i], self.banks[:i]
+        if bank.first_interval == 0:
+            start = sum(len(each.lengths) for each in before if each.first_interval == 0)
+            return slice(start, start + len(bank.lengths))
+        level = sum(each.first_interval > 0 for each in before)
+        return slice(self.roster.n_always_on + level, None, self.roster.n_per_level)
+
+    def _lengths(self) -> Floats:
+        """Memory length of each expert."""
+        lengths = np.empty(self._n_learners())
+        for i, bank in enumerate(self.banks):
+            lengths[self._place(i)] = bank.lengths
+        return lengths
+
+    def _side_by_side(self, each: Sequence[Predictions]) -> Predictions:
+        """The predictions of all banks, in the order of experts."""
+        shape = len(each[0].q), sum(one.q.shape[1] for one in each)
+        found = Predictions(np.empty(shape), np.empty(shape))
+        for i, one in enumerate(each):
+            found.q[:, self._place(i)] = one.q
+            found.mu[:, self._place(i)] = one.mu
+        return found
+
+    def continue_from(self, old: "Ensemble") -> None:
+        """Go on from what an ensemble of the same banks has learned, with perhaps fewer features.
+
+        The others have been 0 so far. The combiner knows what it knew, counts go on.
+        """
+        for bank, before in zip(self.banks, old.banks, strict=True):
+            bank.continue_from(before)
+        if len(self.recent.y) > 0 and len(old.recent.y) > 0:
+            self.recent = replay.widen(old.recent, self.n_features)
+        self.experts = old.experts._replace(length=self._lengths())
+        self.counters, self.scaler, self.detector = old.counters, old.scaler, old.detector
+
+    def check(self) -> None:
+        """Refuse a state that no stream can have led to; all records hold what they declare."""
+        for bank in self.banks:
+            bank.check(self.n_features)
+        if self.roster != _roster(self.banks):
+            raise ValueError(f"experts are {_roster(self.banks)}, expected {self.roster}")
+        if not np.array_equal(self.experts.length, self._lengths()):
+            raise ValueError("experts' memory lengths are not those of the learners")
+        if self.n_active > len(self.experts.length):
+            raise ValueError(
+                f"{len(self.experts.length)} experts after {self.n_pairs:,} pairs, expected "
+                f"{self.n_active}"
+            )
+        selected = int(self.counters["selected"][0])
+        if selected >= self.n_active:
+            raise ValueError(f"expert {selected} is selected of {self.n_active} active ones")
+        scaler.check(self.scaler, self.n_pairs)
+        page_hinkley.check(self.detector, self.n_pairs)
+        replay.check(self.recent, self._replays)
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs have been learned."""
+        return int(self.counters["pairs"][0])
+
+    @property
+    def last_change(self) -> int:
+        """The pair at which losses were last found to have risen; 0: never."""
+        return int(self.detector["changed"][0])
+
+    @property
+    def n_active(self) -> int:
+        """How many experts, the first ones, were active in the last round."""
+        return sum(bank.n_active(self.n_pairs) for bank in self.banks)
+
+    @property
+    def lengths(self) -> Floats:
+        """Memory lengths of the active experts."""
+        return self.experts.length[: self.n_active].copy()
+
+    @property
+    def weights(self) -> Floats:
+        """Normalised weights of the active experts."""
+        p = np.empty(self.n_active)
+        weights(self.experts, self.combination, self.n_pairs + 1, p)
+        return p
+
+    @property
+    def mu(self) -> Floats:
+        """Thresholds of all experts."""
+        mu = np.empty(len(self.experts.length))
+        for i, bank in enumerate(self.banks):
+            mu[self._place(i)] = bank.mu
+        return mu
+
+    @property
+    def unit(self) -> float:
+        """Square of the length in which u is measured."""
+        return scaler.unit(self.scaler, self.spread)
+
+    def metric(self, expert: int) -> Factored:
+        """Metric of an expert."""
+        for i, bank in enumerate(self.banks):
+            places = range(len(self.experts.length))[self._place(i)]
+            if expert in places:
+                return bank.metric(places.index(expert), self.unit)
+        raise IndexError(f"expert {expert} of {len(self.experts.length)}")
+
+    def mixture(self, p: Floats) -> Factored:
+        """The weighted sum of the first experts' metrics, cut to the capacity."""
+        if len(self.banks) == 1:
+            return self.banks[0].mixture(p, self.unit)
+        all_p = np.zeros(len(self.experts.length))
+        all_p[: len(p)] = p
+        shares = [all_p[self._place(i)] for i in range(len(self.banks))]
+        metrics = [
+            bank.mixture(share, self.unit) for bank, share in zip(self.banks, shares, strict=True)
+        ]
+        return mixture_of(metrics, np.ones(len(metrics)), self.n_features)
+
+
+def _roster(banks: Sequence[Bank]) -> Roster:
+    """The experts of banks, which share a cover if they are on one."""
+    on_cover = [bank for bank in banks if bank.first_interval > 0]
+    if len({(bank.first_interval, len(bank.lengths)) for bank in on_cover}) > 1:
+        found = [(bank.first_interval, len(bank.lengths)) for bank in on_cover]
+        raise ValueError(
+            f"banks on a cover with first intervals and levels {found}: they must agree"
+        )
+    n_always_on = sum(len(bank.lengths) for bank in banks if bank.first_interval == 0)
+    first_interval = on_cover[0].first_interval if on_cover else 0
+    return Roster(first_interval, n_always_on, len(on_cover))

@@ -1,0 +1,122 @@
+"""The last pairs, and which of them a learner replays.
+
+One step a pair uses little of what the pair says. Between two pairs, learners therefore take
+further steps on recent pairs: a learner whose interval has a length of L on some of the last L
+pairs, whenever its interval began. Learners with very short intervals would only learn the same few
+pairs by heart; those with very long ones are left as they are, for streams that drift too fast to
+learn from, and get what replays have taught with the iterate that they start from.
+
+Pairs before a chunk are in the buffer, those of the chunk in the chunk itself: banks only read, so
+that any number of them may share a buffer, and the chunk is added after all have learned it.
+"""
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from metrack.engine.numerics.kernels import Floats, Ints, Record, copy, dot, fill, inner, kernel
+from metrack.engine.numerics.pairs import Chunk, Difference
+from metrack.engine.numerics.records import Structure, counts, floats
+
+SHORTEST, LONGEST = 32, 256  # intervals of the learners that replay
+
+
+class ReplayBuffer(NamedTuple):
+    """The last pairs in the units of their time: pair t (counted from 0) is in slot t mod slots."""
+
+    # No slots where nothing is replayed. Squares are finite: no feature is beyond 1e40, no unit
+    # below 1e-100.
+    u: Annotated[Floats, floats("slots", "n", least=-1e145, most=1e145)]
+    y: Annotated[Floats, floats("slots", least=-1.0, most=1.0)]
+
+
+# Which pairs are drawn.
+GENERATOR = Structure(state=counts(1, least=-(1 << 63), most=(1 << 63) - 1))
+
+
+class Material(NamedTuple):
+    """What a bank learns from."""
+
+    chunk: Chunk
+    recent: ReplayBuffer  # the pairs before the chunk
+
+
+class Replayed(NamedTuple):
+    """Working memory for a replayed pair."""
+
+    u: Floats  # (n,)
+    where: Ints  # all features
+
+
+def new_buffer(n_features: int, replays: bool) -> ReplayBuffer:
+    """An empty buffer, with slots only where pairs are to be replayed."""
+    slots = LONGEST if replays else 0
+    return ReplayBuffer(np.zeros((slots, n_features)), np.zeros(slots))
+
+
+def check(buffer: ReplayBuffer, replays: bool) -> None:
+    """Refuse slots where nothing is replayed, and another number of them where pairs are."""
+    slots = LONGEST if replays else 0
+    if buffer.y.size != slots:
+        raise ValueError(f"the replay buffer has {buffer.y.size} slots, expected {slots}")
+
+
+def widen(buffer: ReplayBuffer, n_features: int) -> ReplayBuffer:
+    """A buffer of more features, which have been 0 so far."""
+    more = n_features - buffer.u.shape[1]
+    return buffer._replace(u=np.pad(buffer.u, ((0, 0), (0, more))))
+
+
+@kernel
+def store(buffer: ReplayBuffer, chunk: Chunk) -> None:
+    """Put a chunk's pairs in the place of the oldest."""
+    slots, n = buffer.u.shape
+    for row in range(max(0, chunk.y.size - slots), chunk.y.size):
+        at = (chunk.seen + row) % slots
+        buffer.y[at] = chunk.y[row]
+        if chunk.starts.size == 0:
+            copy(buffer.u[at], chunk.u[row * n : (row + 1) * n], n)
+        else:
+            fill(buffer.u[at], 0.0, n)
+            for i in range(chunk.starts[row], chunk.starts[row + 1]):
+                buffer.u[at, chunk.where[i]] = chunk.u[i]
+
+
+@inner
+def draw(generator: Record) -> int:
+    """A number that looks random: a linear congruential generator (Knuth's), its upper bits."""
+    own = generator[0]
+    own.state = own.state * 6364136223846793005 + 1442695040888963407
+    return int((own.state >> 33) & 0x3FFFFFFF)
+
+
+@inner
+def ago(drawn: int, t: int, length: float) -> int:
+    """How long before pair t (counted from 1) the drawn one was, of the last ``length``."""
+    return int(drawn % min(t, min(LONGEST, int(length))))
+
+
+@inner
+def replayed_y(material: Material, row: int) -> float:
+    """The label of a pair of the chunk or, where the row is negative, from before it."""
+    chunk, buffer = material.chunk, material.recent
+    return float(chunk.y[row] if row >= 0 else buffer.y[(chunk.seen + row) % buffer.y.size])
+
+
+@inner
+def replayed(material: Material, row: int, work: Replayed) -> Difference:
+    """The difference of a pair of the chunk or, where the row is negative, from before it.
+
+    It is dense: so it makes no difference where it comes from.
+    """
+    chunk, buffer = material.chunk, material.recent
+    u, n = work.u, work.u.size
+    if row < 0:
+        u = buffer.u[(chunk.seen + row) % buffer.y.size]
+    elif chunk.starts.size == 0:
+        u = chunk.u[row * n : (row + 1) * n]
+    else:
+        fill(u, 0.0, n)
+        for i in range(chunk.starts[row], chunk.starts[row + 1]):
+            u[chunk.where[i]] = chunk.u[i]
+    return Difference(u, work.where, u, dot(u, u, n))

@@ -1,0 +1,1 @@
+"""Formulas and small solvers, on numbers and vectors; they know nothing of learners or streams."""

@@ -1,0 +1,63 @@
+"""Pairs as the engine takes them: differences u = x - z, dense or sparse."""
+
+from typing import NamedTuple
+
+from metrack.engine.numerics.kernels import Floats, Ints, dot, inner
+
+
+class Pairs(NamedTuple):
+    """Differences u = x - z of a batch as rows of a CSR matrix, and labels.
+
+    Dense rows share one ``where`` of all features.
+    """
+
+    u: Floats
+    where: Ints
+    starts: Ints  # empty where rows are dense
+    y: Floats
+
+
+class Chunk(NamedTuple):
+    """Pairs in the units in which they are learned, with their squared lengths."""
+
+    u: Floats
+    where: Ints
+    starts: Ints  # empty where rows are dense
+    y: Floats
+    norm2: Floats
+    seen: int  # pairs before the first
+
+
+class Difference(NamedTuple):
+    """u = x - z of the pair at hand."""
+
+    values: Floats  # at the features ``where``
+    where: Ints
+    full: Floats  # as a dense vector
+    norm2: float  # |u|^2
+
+
+@inner
+def difference(chunk: Chunk, row: int, full: Floats) -> Difference:
+    """A row of a chunk. Where rows are sparse, ``full`` is 0, or still holds the row before."""
+    if chunk.starts.size == 0:
+        u = chunk.u[row * full.size : (row + 1) * full.size]
+        return Difference(u, chunk.where, u, chunk.norm2[row])
+    if row > 0:
+        for i in range(chunk.starts[row - 1], chunk.starts[row]):
+            full[chunk.where[i]] = 0.0
+    start, stop = chunk.starts[row], chunk.starts[row + 1]
+    for i in range(start, stop):
+        full[chunk.where[i]] = chunk.u[i]
+    return Difference(chunk.u[start:stop], chunk.where[start:stop], full, chunk.norm2[row])
+
+
+@inner
+def row_times(row: Floats, u: Difference) -> float:
+    """Inner product of a row with u; where u is sparse, its non-zeros are gathered."""
+    if u.where.size == u.full.size:
+        return dot(row, u.full, u.full.size)
+    total = 0.0
+    for i in range(u.where.size):
+        total += row[u.where[i]] * u.values[i]
+    return total

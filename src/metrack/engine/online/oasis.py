@@ -1,0 +1,138 @@
+"""OASIS: a bilinear similarity from triplets, a passive-aggressive step each."""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from metrack.engine.ensemble.scaler import (
+    SCALER,
+    SMALLEST,
+    check,
+    to_scale,
+    unit,
+    unit_before,
+)
+from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.kernels import Floats, Record, add_scaled, inner, kernel
+from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, row_times
+from metrack.engine.numerics.records import TINY, Flag, Number, floats
+from metrack.engine.online.targets import COUNTERS
+
+
+class PassiveAggressive(NamedTuple):
+    """How a similarity moves."""
+
+    longest: Annotated[float, Number(TINY)]  # step
+    scaled: Annotated[bool, Flag()]  # V is measured in units of its root mean square
+
+
+class Similarity(NamedTuple):
+    """The state of a learner of x'Wz."""
+
+    matrix: Annotated[Floats, floats("n", "n")]  # W
+
+
+class Triplets(NamedTuple):
+    """Rows p and p+ - p-."""
+
+    anchors: Chunk
+    gaps: Chunk
+
+
+class Work(NamedTuple):
+    """Working memory of a pass over triplets."""
+
+    anchor: Floats
+    gap: Floats
+
+
+class DenseSimilarity:
+    """One learner of a bilinear similarity x'Wz from triplets, by OASIS.
+
+    Parameters
+    ----------
+    n_features : int
+    rule : PassiveAggressive
+        Its steps are at most C, with V = p (p+ - p-)'.
+    """
+
+    def __init__(self, n_features: int, rule: PassiveAggressive) -> None:
+        self.n_features = n_features
+        self.rule = rule
+        self.counters: Record = COUNTERS()
+        self.scaler: Record = SCALER()  # of |V|
+        self.learners = Similarity(np.eye(n_features))
+
+    def check(self) -> None:
+        """Refuse a state that no stream can have led to; all records hold what they declare."""
+        check(self.scaler, self.n_pairs)
+
+    def observe(self, anchors: Pairs, gaps: Pairs) -> Floats:
+        """Loss suffered on each triplet before learning from it.
+
+        ``anchors`` are the rows p, ``gaps`` the rows p+ - p-.
+        """
+        losses = np.empty(len(anchors.y))
+        # V is scaled, and neither of its two sides.
+        chunks = (to_scale(self.scaler, rows, 0.0, self.n_pairs) for rows in (anchors, gaps))
+        triplets = Triplets(*chunks)
+        work = Work(np.zeros(self.n_features), np.zeros(self.n_features))
+        observe_triplets(self.learners.matrix, self.scaler, self.rule, triplets, losses, work)
+        self.counters["pairs"] += len(losses)
+        return losses
+
+    @property
+    def n_pairs(self) -> int:
+        """How many triplets have been learned."""
+        return int(self.counters["pairs"][0])
+
+    def matrix(self) -> Floats:
+        """W in the units of the data."""
+        return self.learners.matrix / math.sqrt(unit(self.scaler, 1.0 if self.rule.scaled else 0.0))
+
+    def metric(self, expert: int) -> Factored:
+        """The positive semidefinite part of (W + W') / 2."""
+        W = self.matrix()
+        values, vectors = np.linalg.eigh(0.5 * (W + W.T))
+        kept = values > 0.0
+        return Factored(values[kept][::-1], vectors.T[kept][::-1], 0.0)
+
+
+@kernel
+def observe_triplets(
+    W: Floats,
+    scaler: Record,
+    rule: PassiveAggressive,
+    triplets: Triplets,
+    losses: Floats,
+    work: Work,
+) -> None:
+    """Predict, suffer and learn all triplets."""
+    for row in range(losses.size):
+        p = difference(triplets.anchors, row, work.anchor)
+        d = difference(triplets.gaps, row, work.gap)
+        square = p.norm2 * d.norm2
+        losses[row] = 1.0
+        if square < SMALLEST:  # as good as p = 0 or p+ = p-: there is nothing to learn
+            continue
+        length = unit_before(scaler, square, 1.0)
+        if not rule.scaled:
+            length = 1.0
+        score = 0.0
+        for i in range(p.where.size):
+            score += p.values[i] * row_times(W[p.where[i]], d)
+        losses[row] = max(0.0, 1.0 - score / length)
+        step = min(rule.longest, losses[row] / (square / length / length)) / length
+        if step > 0.0:
+            for i in range(p.where.size):
+                _add_to_row(W[p.where[i]], step * p.values[i], d)
+
+
+@inner
+def _add_to_row(row: Floats, factor: float, d: Difference) -> None:
+    if d.where.size == d.full.size:
+        add_scaled(row, factor, d.full, d.full.size)
+    else:
+        for i in range(d.where.size):
+            row[d.where[i]] += factor * d.values[i]

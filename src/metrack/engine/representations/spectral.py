@@ -1,0 +1,579 @@
+"""A learner's metric in factored form, and its exact rank-one update.
+
+A metric is M = a (I - VV') + V diag(s) V' with orthonormal V. V = F Q, where the frame F (n x
+width) is orthonormal and the small Q (width x rank) takes all rotations; when the frame is full it
+is collapsed to F Q. Where the capacity is not small against n there is no frame: F is the identity,
+and Q is V itself. F is stored feature-major, so that a sparse u reads only the rows of its
+non-zeros; Q component-major, so that short bases use whole vector instructions.
+
+A pair's way through a learner is `squared_distance` (and coordinates of u), then `update` (the
+step). A round without loss touches the spectrum alone.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from metrack.engine.numerics.divergences import (
+    BURG,
+    FROBENIUS,
+    LARGEST,
+    VON_NEUMANN,
+    bounds,
+    eigenvalue,
+    shrink,
+)
+from metrack.engine.numerics.factored import Factored, mixture_of
+from metrack.engine.numerics.kernels import (
+    Floats,
+    Ints,
+    add_scaled,
+    combine,
+    copy,
+    dot,
+    fill,
+    inner,
+    routine,
+)
+from metrack.engine.numerics.pairs import Difference, row_times
+from metrack.engine.numerics.records import counts, floats
+from metrack.engine.numerics.secular import SecularScratch, make_secular_scratch, rank_one_eigh
+from metrack.engine.representations.protocol import (
+    Entries,
+    Geometry,
+    Representation,
+    Source,
+    Step,
+    constant_rho,
+    register,
+)
+
+# A direction whose part outside the basis is smaller than this share of it counts as lying in the
+# basis.
+IN_SPAN = 1e-14
+# Rotations multiply the basis's rounding errors; after so many its columns are made orthonormal
+# again.
+POLISH_EVERY = 256
+ORDERED = 1e-9  # share of the largest eigenvalue by which rounding may put two out of order
+FRAME_FROM = 6  # a frame pays where n is so many times the capacity
+FIRST_COLUMNS = 8  # of a basis without frame; they double as the rank asks
+
+
+class Spectral(NamedTuple):
+    """The state of J learners. Every array has one entry (row, block) a learner."""
+
+    # F: (J, n, widest), or (J, 0, 0) where there is no frame.
+    frame: Annotated[Floats, floats("J", "n or 0", "widest")]
+    width: Annotated[Ints, counts("J")]  # columns of the frame in use
+    # Q': (J, capacity + 1 at most, widest or n), one row to spare for the step.
+    basis: Annotated[Floats, floats("J", "rows", "columns")]
+    spectrum: Annotated[Floats, floats("J", "rows")]  # stored values, descending
+    rank: Annotated[Ints, counts("J")]  # rows of the basis in use
+    # a: the stored value of every direction outside the basis.
+    outside: Annotated[Floats, floats("J", least=-LARGEST, most=LARGEST)]
+    mu: Annotated[Floats, floats("J", least=1.0, most=LARGEST)]
+    dropped: Annotated[Floats, floats("J", least=0.0)]  # mass that the capacity has cost so far
+    # Rotations since the basis was last polished.
+    age: Annotated[Ints, counts("J", most=POLISH_EVERY)]
+
+
+class Scratch(NamedTuple):
+    """What `squared_distance` leaves for `update`, and what a step needs in passing."""
+
+    coordinates: Floats  # (J, columns of Q'): u in the frame
+    weights: Floats  # (J, capacity + 1): w = V'u
+    outside: Floats  # part of u outside the basis, and before that outside the frame
+    poles: Floats
+    z: Floats
+    order: Ints  # row of Q' behind each pole
+    values: Floats
+    vectors: Floats  # eigenvectors of the small problem, as rows
+    rotated: Floats  # the new Q'
+    correction: Floats
+    tall: Floats  # (2, capacity + 1, n) where there is a frame to collapse
+    secular: SecularScratch
+
+
+def new_learners(n_learners: int, n_features: int, geometry: Geometry, identity: bool) -> Spectral:
+    """Learners that all start at 0, or at the identity."""
+    capacity = geometry.capacity
+    has_frame = n_features >= FRAME_FROM * capacity
+    columns = capacity if has_frame else min(capacity, FIRST_COLUMNS)
+    widest = 2 * capacity if has_frame else 0
+    one = 0.0 if geometry.divergence == VON_NEUMANN else 1.0
+    return Spectral(
+        frame=np.zeros((n_learners, n_features if has_frame else 0, widest)),
+        width=np.zeros(n_learners, np.int64),
+        basis=np.zeros((n_learners, columns + 1, widest if has_frame else n_features)),
+        spectrum=np.zeros((n_learners, columns + 1)),
+        rank=np.zeros(n_learners, np.int64),
+        outside=np.full(n_learners, one if identity else 0.0),
+        mu=np.ones(n_learners),
+        dropped=np.zeros(n_learners),
+        age=np.zeros(n_learners, np.int64),
+    )
+
+
+def grow(learners: Spectral, capacity: int) -> Spectral:
+    """Twice the columns, up to the capacity, where a basis fills its own; else the same."""
+    columns = learners.spectrum.shape[1]
+    if learners.rank.max() < columns - 1 or columns - 1 == capacity:
+        return learners
+    more = min(2 * (columns - 1), capacity) + 1 - columns
+    return learners._replace(
+        basis=np.pad(learners.basis, ((0, 0), (0, more), (0, 0))),
+        spectrum=np.pad(learners.spectrum, ((0, 0), (0, more))),
+    )
+
+
+class Kept(NamedTuple):
+    """What a learner keeps: stored values, their vectors as rows, the stored value outside."""
+
+    values: Floats
+    vectors: Floats
+    outside: float
+
+
+def widen(learners: Spectral, new: Spectral, geometry: Geometry) -> Spectral:
+    """Learners of more features, which have been 0 so far: no basis has a part in them."""
+    kept = [
+        Kept(learners.spectrum[j, :rank], _vectors(learners, j), float(learners.outside[j]))
+        for j, rank in enumerate(learners.rank)
+    ]
+    wider = _laid_out(kept, new, geometry.capacity)
+    return wider._replace(mu=learners.mu, dropped=learners.dropped, age=learners.age)
+
+
+def adopt(source: Source, new: Spectral, geometry: Geometry) -> Spectral:
+    """Learners with the metrics of others, up to the capacity; new features are at their start."""
+    kept, dropped = [], []
+    for metric in source.metrics():
+        values, vectors = metric.eigenpairs()
+        capacity = min(len(values), geometry.capacity)
+        dropped.append(values[capacity:].sum())
+        stored = np.maximum(values[:capacity], 1.0 / LARGEST)
+        if geometry.divergence == VON_NEUMANN:
+            stored = np.log(stored)
+        kept.append(Kept(stored, vectors[:capacity], float(new.outside[0])))
+    learners = _laid_out(kept, new, geometry.capacity)
+    return learners._replace(mu=source.mu, dropped=np.array(dropped))
+
+
+def _laid_out(kept: Sequence[Kept], new: Spectral, capacity: int) -> Spectral:
+    """Learners in arrays such as new ones have, or larger; the frame is the basis itself."""
+    learners = Spectral(*(np.zeros((len(kept), *array.shape[1:]), array.dtype) for array in new))
+    learners.rank[:] = [len(each.values) for each in kept]
+    while (grown := grow(learners, capacity)) is not learners:
+        learners = grown
+    for j, (values, vectors, outside) in enumerate(kept):
+        rank, n = vectors.shape
+        learners.spectrum[j, :rank], learners.outside[j] = values, outside
+        if learners.frame.shape[1] > 0:
+            learners.frame[j, :n, :rank] = vectors.T
+            learners.basis[j, :rank, :rank] = np.eye(rank)
+            learners.width[j] = rank
+        else:
+            learners.basis[j, :rank, :n] = vectors
+    return learners
+
+
+def check(learners: Spectral, geometry: Geometry, n_features: int) -> None:
+    """Refuse learners that no stream can have led to; their arrays hold what they declare."""
+    divergence, capacity = geometry
+    _, n, widest = learners.frame.shape
+    _, rows, columns = learners.basis.shape
+    rank, width = learners.rank, learners.width
+    if n > 0:
+        fits = (n, widest, rows, columns) == (n_features, 2 * capacity, capacity + 1, widest)
+        fits = fits and bool(np.all(rank <= width) and np.all(width <= widest))
+    else:
+        fits = widest == 0 and columns == n_features and 2 <= rows <= capacity + 1
+        fits = fits and not width.any()
+    if not (fits and np.all(rank < rows)):
+        raise ValueError(
+            f"the frame {learners.frame.shape}, the basis {learners.basis.shape} and their parts "
+            f"in use, up to {width.max()} and {rank.max()}, do not fit {n_features} features and "
+            f"rank {capacity}"
+        )
+    least, most = bounds(divergence)
+    for j, kept in enumerate(rank):
+        spectrum, used = learners.spectrum[j, :kept], width[j] if n > 0 else columns
+        stored = np.append(spectrum, learners.outside[j])
+        # The outside starts at 0 also where no eigenvalue gets there.
+        if stored.max() > most or stored.min() < min(least, 0.0):
+            raise ValueError(f"learner {j} has eigenvalues out of bounds")
+        if np.any(np.diff(spectrum) > ORDERED * np.abs(spectrum).max(initial=0.0)):
+            raise ValueError(f"learner {j} has eigenvalues that do not fall")
+        if np.abs(learners.basis[j, :kept, :used]).max(initial=0.0) > 2.0:
+            raise ValueError(f"learner {j} has a basis that is not orthonormal")
+        if n > 0 and np.abs(learners.frame[j, :, :used]).max(initial=0.0) > 2.0:
+            raise ValueError(f"learner {j} has a frame that is not orthonormal")
+
+
+def entries(learners: Spectral, j: int, geometry: Geometry) -> Entries:
+    """M of learner j."""
+    outside = learners.outside[j]
+    untouched = np.exp(outside) if geometry.divergence == VON_NEUMANN else outside
+    return Entries(metric(learners, j, geometry, 1.0).matrix(), float(untouched))
+
+
+def _vectors(learners: Spectral, j: int) -> Floats:
+    """The basis of learner j, as rows."""
+    vectors = learners.basis[j, : learners.rank[j]]
+    if learners.frame.shape[1] > 0:
+        width = learners.width[j]
+        vectors = vectors[:, :width] @ learners.frame[j, :, :width].T
+    return vectors
+
+
+def metric(learners: Spectral, j: int, geometry: Geometry, unit: float) -> Factored:
+    """Metric of learner j, over ``unit``."""
+    rank, vectors = learners.rank[j], _vectors(learners, j)
+    values, outside = learners.spectrum[j, :rank], learners.outside[j]
+    if geometry.divergence == VON_NEUMANN:
+        values, outside = np.exp(values), np.exp(outside)
+    if rank == vectors.shape[1]:
+        outside = 0.0  # nothing is left out there
+    return Factored(values / unit, vectors.copy(), float(outside) / unit)
+
+
+def mixture(learners: Spectral, p: Floats, geometry: Geometry, unit: float) -> Factored:
+    """The weighted sum of the first learners' metrics, cut to the capacity."""
+    metrics = [metric(learners, j, geometry, unit) for j in range(len(p))]
+    return mixture_of(metrics, p, geometry.capacity)
+
+
+def density(learners: Spectral, j: int, geometry: Geometry) -> float:
+    """Share of M's entries that are not 0."""
+    L = metric(learners, j, geometry, 1.0).components()
+    return float(np.mean(L.T @ L != 0.0))
+
+
+def truncated_mass(learners: Spectral, j: int) -> float:
+    """Eigenvalue mass that the capacity has cost learner j."""
+    return float(learners.dropped[j])
+
+
+def make_scratch(learners: Spectral, n_features: int) -> Scratch:
+    """Working memory for a pass over a batch."""
+    n_learners, k, columns = learners.basis.shape
+    return Scratch(
+        coordinates=np.empty((n_learners, columns)),
+        weights=np.empty((n_learners, k)),
+        outside=np.empty(n_features),
+        poles=np.empty(k),
+        z=np.empty(k),
+        order=np.empty(k, np.int64),
+        values=np.empty(k),
+        vectors=np.empty((k, k)),
+        rotated=np.empty((k, columns)),
+        correction=np.empty(columns),
+        tall=np.empty((2, k, learners.frame.shape[1])),
+        secular=make_secular_scratch(k),
+    )
+
+
+@inner
+def is_full(learners: Spectral, capacity: int) -> bool:
+    """Whether a basis needs more columns before the next step."""
+    columns = learners.spectrum.shape[1] - 1
+    if columns == capacity:
+        return False
+    highest = 0
+    for j in range(learners.rank.size):
+        highest = max(highest, learners.rank[j])
+    return bool(highest == columns)
+
+
+@inner
+def step_norm(learners: Spectral, u: Difference) -> float:
+    """Frobenius norm of what a step of size 1 adds in the dual: |uu'|."""
+    return u.norm2
+
+
+@inner
+def squared_distance(
+    learners: Spectral, scratch: Scratch, j: int, geometry: Geometry, u: Difference
+) -> float:
+    """Squared distance q = u'Mu of learner j."""
+    divergence = geometry.divergence
+    rank, basis, w = learners.rank[j], learners.basis[j], scratch.weights[j]
+    if learners.frame.shape[1] > 0:
+        width, coordinates = learners.width[j], scratch.coordinates[j]
+        fill(coordinates, 0.0, width)
+        for i in range(u.where.size):
+            add_scaled(coordinates, u.values[i], learners.frame[j, u.where[i]], width)
+        for p in range(rank):
+            w[p] = dot(basis[p], coordinates, width)
+    else:
+        for p in range(rank):
+            w[p] = row_times(basis[p], u)
+    q = inside = 0.0
+    for p in range(rank):
+        square = w[p] * w[p]
+        inside += square
+        q += eigenvalue(divergence, learners.spectrum[j, p]) * square
+    if rank == u.full.size or (divergence == FROBENIUS and learners.outside[j] == 0.0):
+        return q
+    return q + eigenvalue(divergence, learners.outside[j]) * max(u.norm2 - inside, 0.0)
+
+
+@inner
+def _shrink_spectrum(learners: Spectral, j: int, divergence: int, amount: float) -> None:
+    """A round without loss: the regulariser alone."""
+    if amount == 0.0:
+        return
+    spectrum, rank = learners.spectrum[j], learners.rank[j]
+    for p in range(rank):
+        spectrum[p] = shrink(divergence, spectrum[p], amount)
+    learners.outside[j] = shrink(divergence, learners.outside[j], amount)
+    learners.rank[j] = _without_zeros(spectrum, rank, learners.outside[j], divergence)
+
+
+@inner
+def _without_zeros(spectrum: Floats, rank: int, outside: float, divergence: int) -> int:
+    """Rank without the zeros, which need no direction where all outside has eigenvalue 0 too."""
+    if divergence == FROBENIUS and outside == 0.0:
+        while rank > 0 and spectrum[rank - 1] <= 0.0:
+            rank -= 1
+    return rank
+
+
+@routine
+def update(
+    learners: Spectral, scratch: Scratch, j: int, geometry: Geometry, u: Difference, step: Step
+) -> None:
+    """Take a step; `squared_distance` of the same pair came before."""
+    divergence, b, amount = geometry.divergence, step.b, step.shrink
+    if b == 0.0 or u.where.size == 0:
+        _shrink_spectrum(learners, j, divergence, amount)
+        return
+    columns = _widen_frame(learners, scratch, j, u)
+    outside_length = _new_direction(learners, scratch, j, u, columns)
+    k = _small_problem(learners, scratch, j, divergence, outside_length)
+    c = -b / (1.0 + b * step.q) if divergence == BURG else -b
+    values = scratch.values
+    rank_one_eigh(scratch.poles, scratch.z, c, k, values, scratch.vectors, scratch.secular)
+
+    spectrum = learners.spectrum[j]
+    outside = shrink(divergence, learners.outside[j], amount)
+    learners.outside[j] = outside
+    for p in range(k):
+        spectrum[p] = shrink(divergence, values[p], amount)
+    rank = _without_zeros(spectrum, k, outside, divergence)
+    if rank > geometry.capacity:
+        rank -= 1
+        _drop_one(learners, scratch, j, divergence, rank, k)
+    learners.rank[j] = rank
+    _rotate(learners.basis[j], scratch, columns, k, rank)
+
+    learners.age[j] += 1
+    if learners.age[j] >= POLISH_EVERY and learners.frame.shape[1] == 0:
+        learners.age[j] = 0
+        _polish(learners.basis[j], rank, columns, scratch.rotated)
+
+
+@routine
+def _widen_frame(learners: Spectral, scratch: Scratch, j: int, u: Difference) -> int:
+    """Make u a combination of the frame's columns, adding one where it is not.
+
+    Returns how many there are.
+    """
+    if learners.frame.shape[1] == 0:
+        return u.full.size
+    worn = learners.age[j] >= POLISH_EVERY
+    if worn or learners.width[j] == learners.frame.shape[2]:
+        _collapse(learners, scratch, j, worn)
+    frame, width = learners.frame[j], learners.width[j]
+    residual, coordinates = scratch.outside, scratch.coordinates[j]
+    copy(residual, u.full, residual.size)
+    length = math.sqrt(dot(residual, residual, residual.size))
+    left = _reject_from_frame(frame, width, residual, coordinates)
+    if left < 0.7 * length:  # "twice is enough"
+        correction = scratch.correction
+        fill(correction, 0.0, width)
+        for i in range(residual.size):
+            add_scaled(correction, residual[i], frame[i], width)
+        left = _reject_from_frame(frame, width, residual, correction)
+        add_scaled(coordinates, 1.0, correction, width)
+    if left > IN_SPAN * length:
+        for i in range(residual.size):
+            frame[i, width] = residual[i] / left
+        for p in range(learners.rank[j]):
+            learners.basis[j, p, width] = 0.0
+        coordinates[width] = left
+        width += 1
+        learners.width[j] = width
+    return int(width)
+
+
+@inner
+def _reject_from_frame(frame: Floats, width: int, vector: Floats, coordinates: Floats) -> float:
+    """Take F times the coordinates from a vector; returns the length of what is left."""
+    for i in range(vector.size):
+        vector[i] -= dot(frame[i], coordinates, width)
+    return math.sqrt(dot(vector, vector, vector.size))
+
+
+@inner
+def _new_direction(
+    learners: Spectral, scratch: Scratch, j: int, u: Difference, columns: int
+) -> float:
+    """Put the unit vector of u's part outside the basis in the spare row.
+
+    Returns that part's length.
+    """
+    rank, basis, w = learners.rank[j], learners.basis[j], scratch.weights[j]
+    if rank == columns:
+        return 0.0
+    start = u.full if learners.frame.shape[1] == 0 else scratch.coordinates[j]
+    residual = basis[rank]
+    copy(residual, start, columns)
+    length = math.sqrt(dot(residual, residual, columns))
+    for p in range(rank):
+        add_scaled(residual, -w[p], basis[p], columns)
+    left = math.sqrt(dot(residual, residual, columns))
+    if left < 0.7 * length:  # "twice is enough"
+        for p in range(rank):
+            correction = dot(basis[p], residual, columns)
+            add_scaled(residual, -correction, basis[p], columns)
+            w[p] += correction
+        left = math.sqrt(dot(residual, residual, columns))
+    if left <= IN_SPAN * length:
+        return 0.0
+    for i in range(columns):
+        residual[i] /= left
+    return left
+
+
+@inner
+def _small_problem(
+    learners: Spectral, scratch: Scratch, j: int, divergence: int, outside_length: float
+) -> int:
+    """Poles (descending) and vector of the small eigenproblem; returns its size."""
+    rank, spectrum, w = learners.rank[j], learners.spectrum[j], scratch.weights[j]
+    outside = learners.outside[j]
+    k = 0
+    placed = outside_length == 0.0
+    for p in range(rank + 1):
+        if not placed and (p == rank or spectrum[p] < outside):
+            scratch.poles[k], scratch.z[k], scratch.order[k] = outside, outside_length, rank
+            placed = True
+            k += 1
+        if p < rank:
+            scratch.poles[k], scratch.z[k], scratch.order[k] = spectrum[p], w[p], p
+            k += 1
+    if divergence == BURG:
+        for i in range(k):
+            scratch.z[i] *= scratch.poles[i]
+    return k
+
+
+@routine
+def _drop_one(
+    learners: Spectral, scratch: Scratch, j: int, divergence: int, rank: int, k: int
+) -> None:
+    """Merge the eigenvalue nearest to the outside, of rank + 1, into it and account for that."""
+    spectrum = learners.spectrum[j]
+    outside = eigenvalue(divergence, learners.outside[j])
+    nearest, cost = 0, math.inf
+    for p in range(rank + 1):
+        difference = abs(eigenvalue(divergence, spectrum[p]) - outside)
+        if difference <= cost:
+            nearest, cost = p, difference
+    learners.dropped[j] += cost
+    for p in range(nearest, rank):
+        spectrum[p] = spectrum[p + 1]
+        copy(scratch.vectors[p], scratch.vectors[p + 1], k)
+
+
+@inner
+def _rotate(basis: Floats, scratch: Scratch, columns: int, k: int, rank: int) -> None:
+    """The new basis: the small problem's eigenvectors that are kept, in terms of the old."""
+    rotated, order = scratch.rotated, scratch.order
+    for r in range(rank):
+        combine(rotated[r], scratch.vectors[r], basis, order, k, columns)
+    for r in range(rank):
+        copy(basis[r], rotated[r], columns)
+
+
+@routine
+def _collapse(learners: Spectral, scratch: Scratch, j: int, worn: bool) -> None:
+    """F <- FQ, Q <- I: the frame keeps only the basis, and has room again."""
+    rank, frame, basis = learners.rank[j], learners.frame[j], learners.basis[j]
+    width = learners.width[j]
+    product = scratch.tall[0]
+    for i in range(frame.shape[0]):
+        for p in range(rank):
+            product[p, i] = dot(basis[p], frame[i], width)
+    if worn:
+        learners.age[j] = 0
+        _polish(product, rank, frame.shape[0], scratch.tall[1])
+    for i in range(frame.shape[0]):
+        for p in range(rank):
+            frame[i, p] = product[p, i]
+    for p in range(rank):
+        fill(basis[p], 0.0, width)
+        basis[p, p] = 1.0
+    copy(scratch.coordinates[j], scratch.weights[j], rank)
+    learners.width[j] = rank
+
+
+@routine
+def _polish(basis: Floats, rank: int, columns: int, old: Floats) -> None:
+    """One step of Newton and Schulz, (3I - VV') V / 2 on rows.
+
+    Squares the distance from orthonormality.
+    """
+    for p in range(rank):
+        copy(old[p], basis[p], columns)
+    for p in range(rank):
+        for r in range(rank):
+            defect = (1.0 if p == r else 0.0) - dot(old[p], old[r], columns)
+            add_scaled(basis[p], 0.5 * defect, old[r], columns)
+
+
+@routine
+def copy_learner(learners: Spectral, source: int, target: int) -> None:
+    """Make one learner the equal of another."""
+    rank, width = learners.rank[source], learners.width[source]
+    for i in range(learners.frame.shape[1]):
+        copy(learners.frame[target, i], learners.frame[source, i], width)
+    columns = width if learners.frame.shape[1] > 0 else learners.basis.shape[2]
+    for p in range(rank):
+        copy(learners.basis[target, p], learners.basis[source, p], columns)
+    copy(learners.spectrum[target], learners.spectrum[source], rank)
+    learners.width[target] = width
+    learners.rank[target] = rank
+    learners.outside[target] = learners.outside[source]
+    learners.mu[target] = learners.mu[source]
+    learners.dropped[target] = learners.dropped[source]
+    learners.age[target] = learners.age[source]
+
+
+SPECTRAL = register(
+    Representation(
+        name="spectral",
+        kind=Spectral,
+        squared_distance=squared_distance,
+        update=update,
+        step_norm=step_norm,
+        copy_learner=copy_learner,
+        is_full=is_full,
+        new_learners=new_learners,
+        make_scratch=make_scratch,
+        grow=grow,
+        widen=widen,
+        adopt=adopt,
+        check=check,
+        entries=entries,
+        metric=metric,
+        mixture=mixture,
+        density=density,
+        truncated_mass=truncated_mass,
+        rho_for_length=constant_rho,
+        cheap=False,
+    )
+)
