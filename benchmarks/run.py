@@ -139,7 +139,7 @@ def bank_25(divergence, rho, n_pairs=10_000):
 
 def drifting(n_pairs):
     """The paper's stream, again and again until there are pairs enough."""
-    streams = [DriftingClusters(seed=seed) for seed in range(n_pairs // 6_000 + 1)]
+    streams = [DriftingClusters(random_state=seed) for seed in range(n_pairs // 6_000 + 1)]
     batches = [stream.pairs(0, len(stream)) for stream in streams]
     pairs, y = (np.concatenate(part)[:n_pairs] for part in zip(*batches, strict=True))
     return pairs, y

@@ -123,7 +123,7 @@ class Case:
             schedule=schedule,
             similar=self.similar,
             label_noise=self.label_noise,
-            seed=seed,
+            random_state=seed,
         )
 
     def factors(self, seed):

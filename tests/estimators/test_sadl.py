@@ -199,7 +199,7 @@ def test_published_settings_can_be_overridden():
 
 def clusters(**settings):
     """Pairs of a stream that switches and drifts, three features of 25 at a time."""
-    return DriftingClusters(seed=3, **settings).pairs()
+    return DriftingClusters(random_state=3, **settings).pairs()
 
 
 def test_units_and_order_of_features_change_nothing():

@@ -18,7 +18,7 @@ LABELS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, m
 @pytest.fixture(scope="module")
 def embedded():
     """Embeddings from no structure to clear structure, with labels."""
-    stream = DriftingClusters(schedule=paper_schedule(3000), seed=5)
+    stream = DriftingClusters(schedule=paper_schedule(3000), random_state=5)
     learner, found = COMID(divergence="frobenius"), []
     for start, stop in [(0, 30), (30, 120), (120, 400), (400, 750), (750, 1250)]:
         learner.partial_fit(*stream.pairs(start, stop))
@@ -38,7 +38,7 @@ def test_kmeans_is_as_good_as_scikit_learns(embedded):
 
 
 def test_a_single_start_hardly_ever_misses_clear_clusters():
-    stream = DriftingClusters(schedule=paper_schedule(60), seed=1)
+    stream = DriftingClusters(schedule=paper_schedule(60), random_state=1)
     X = stream.points(0) @ stream.components(0).T
     best = KMeans(3, n_init=10, random_state=0).fit(X).inertia_
     misses = [kmeans(X, 3, n_init=1, random_state=seed).inertia > 1.1 * best for seed in range(200)]

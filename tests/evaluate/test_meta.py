@@ -84,7 +84,9 @@ def labelled(rng, kind):
     if kind == "drifting":
         schedule = paper_schedule(300)
         seed = int(rng.integers(100))
-        return DriftingClusters(n_points=60, n_features=8, schedule=schedule, seed=seed).pairs()
+        return DriftingClusters(
+            n_points=60, n_features=8, schedule=schedule, random_state=seed
+        ).pairs()
     pairs, y = switching(rng, 300)
     return pairs, {"random": rng.choice([-1, 1], 300), "constant": np.ones(300, int)}.get(kind, y)
 

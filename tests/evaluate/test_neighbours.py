@@ -22,7 +22,7 @@ def by_brute_force(X, k):
 
 @pytest.fixture(scope="module")
 def embedded():
-    stream = DriftingClusters(schedule=paper_schedule(600), seed=3)
+    stream = DriftingClusters(schedule=paper_schedule(600), random_state=3)
     tracker = SADL().partial_fit(*stream.pairs(0, 150))
     points, labels = stream.points(149), stream.labels(149)
     return {

@@ -81,7 +81,7 @@ def test_a_level_of_zero_can_be_reached():
 
 
 def test_a_tracker_recovers_from_a_switch():
-    stream = DriftingClusters(n_features=8, schedule=abrupt("A", "B", length=2000), seed=0)
+    stream = DriftingClusters(n_features=8, schedule=abrupt("A", "B", length=2000), random_state=0)
     losses = SADL().observe(*stream.pairs())
     [time] = recovery_times(losses, stream.switches, window=200, target=0.35)
     assert 200 < time < 1500

@@ -6,7 +6,7 @@ from metrack.streams import DriftingClusters, paper_schedule
 
 
 def test_rate_of_change_is_the_streams():
-    stream = DriftingClusters(schedule=paper_schedule(120), seed=1)
+    stream = DriftingClusters(schedule=paper_schedule(120), random_state=1)
     metrics = [stream.metric(t) for t in range(120)]
     np.testing.assert_allclose(rate_of_change(metrics), stream.rate_of_change(), atol=1e-12)
 

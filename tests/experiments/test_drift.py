@@ -80,7 +80,7 @@ def test_weights_are_the_pairs_each_evaluation_stands_for(n_pairs):
 
 def test_anybodys_estimator_is_followed():
     name = f"{__name__}:Halver"
-    follower = Follower(name, {}, seed=0)
+    follower = Follower(name, {}, random_state=0)
     pairs, y = SMALL.stream(0).pairs()
     points, labels = np.ones((4, 25)), np.zeros((60, 2), dtype=int)
     assert follower.embed(points).shape == (4, 25)  # nothing learned yet
@@ -91,7 +91,9 @@ def test_anybodys_estimator_is_followed():
 
 
 def test_an_estimator_of_points_is_given_points():
-    follower = Follower("sklearn.discriminant_analysis:LinearDiscriminantAnalysis", {}, seed=0)
+    follower = Follower(
+        "sklearn.discriminant_analysis:LinearDiscriminantAnalysis", {}, random_state=0
+    )
     stream = SMALL.stream(0)
     pairs, y = stream.pairs(0, 30)
     follower.follow(pairs, y, stream.labels(0)[stream.rows(0, 30)[0]])
@@ -129,7 +131,7 @@ def test_an_unknown_method_is_refused(name, message):
 
 def test_what_cannot_learn_is_refused():
     with pytest.raises(ValueError, match="needs transform"):
-        Follower("builtins:dict", {}, seed=0)
+        Follower("builtins:dict", {}, random_state=0)
 
 
 def test_all_known_methods_have_tuned_settings_from_the_grid():

@@ -11,7 +11,7 @@ SIZE = RNG.integers(0, 2, 60)
 
 
 def test_pairs_are_row_numbers_judged_by_equal_labels():
-    stream = LabelledStream(X, COLOUR, n_pairs=500, seed=3)
+    stream = LabelledStream(X, COLOUR, n_pairs=500, random_state=3)
     pairs, y = stream.pairs()
     assert pairs.shape == (500, 2)
     assert pairs.dtype == np.int64
@@ -20,12 +20,12 @@ def test_pairs_are_row_numbers_judged_by_equal_labels():
 
 
 def test_random_access_is_iteration():
-    stream = LabelledStream(X, COLOUR, n_pairs=1500, similar=0.5, label_noise=0.1, seed=3)
+    stream = LabelledStream(X, COLOUR, n_pairs=1500, similar=0.5, label_noise=0.1, random_state=3)
     pairs, y = stream.pairs()
     assert [(int(i), int(j), k) for i, j, k in stream] == [
         (i, j, k) for (i, j), k in zip(pairs.tolist(), y.tolist(), strict=True)
     ]
-    again = LabelledStream(X, COLOUR, n_pairs=1500, similar=0.5, label_noise=0.1, seed=3)
+    again = LabelledStream(X, COLOUR, n_pairs=1500, similar=0.5, label_noise=0.1, random_state=3)
     assert np.array_equal(again.pairs(1000, 1100)[0], pairs[1000:1100])
 
 

@@ -10,7 +10,9 @@ LABELS = np.column_stack([np.zeros(50), np.arange(50)])
 
 def new_share(schedule, seeds=400):
     """Share of seeds in which column 1 judges, at each step."""
-    streams = (LabelledStream(POINTS, LABELS, schedule=schedule, seed=s) for s in range(seeds))
+    streams = (
+        LabelledStream(POINTS, LABELS, schedule=schedule, random_state=s) for s in range(seeds)
+    )
     return np.mean([stream.pairs()[1] == -1 for stream in streams], axis=0)
 
 

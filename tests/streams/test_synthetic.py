@@ -13,7 +13,7 @@ RANGES = [(0, 1200), (700, 1100), (130, 131), (0, 300), (1199, 1200), (256, 384)
 
 @pytest.fixture(scope="module")
 def stream():
-    return DriftingClusters(schedule=SHORT, seed=7)
+    return DriftingClusters(schedule=SHORT, random_state=7)
 
 
 @pytest.fixture(scope="module")
@@ -21,16 +21,27 @@ def whole(stream):
     return stream.pairs()
 
 
+def test_a_random_state_as_estimators_take_it():
+    drawn = [DriftingClusters(60, random_state=np.random.RandomState(s)) for s in (0, 0, 1)]
+    same, again, other = (stream.rows()[0].tolist() for stream in drawn)
+    assert same == again != other
+    fresh = DriftingClusters(60, random_state=None)  # new every time, and told
+    assert (
+        fresh.rows()[0].tolist()
+        == DriftingClusters(60, random_state=fresh.random_state).rows()[0].tolist()
+    )
+
+
 def test_same_seed_same_stream_other_seed_other_stream(whole):
-    again = DriftingClusters(schedule=SHORT, seed=7).pairs()
-    other = DriftingClusters(schedule=SHORT, seed=8).pairs()
+    again = DriftingClusters(schedule=SHORT, random_state=7).pairs()
+    other = DriftingClusters(schedule=SHORT, random_state=8).pairs()
     assert all(np.array_equal(a, b) for a, b in zip(whole, again, strict=True))
     assert not any(np.array_equal(a, b) for a, b in zip(whole, other, strict=True))
 
 
 @pytest.mark.parametrize(("start", "stop"), RANGES)
 def test_any_range_on_a_fresh_stream_is_that_of_the_whole(start, stop, whole):
-    pairs, y = DriftingClusters(schedule=SHORT, seed=7).pairs(start, stop)
+    pairs, y = DriftingClusters(schedule=SHORT, random_state=7).pairs(start, stop)
     assert np.array_equal(pairs, whole[0][start:stop])
     assert np.array_equal(y, whole[1][start:stop])
 
@@ -69,7 +80,7 @@ def test_a_longer_stream_starts_alike_until_the_schedules_part():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_kmeans_finds_the_clusters_in_the_subspace_only(seed):
-    stream = DriftingClusters(schedule=SHORT, seed=seed)
+    stream = DriftingClusters(schedule=SHORT, random_state=seed)
     for t in [0, 700]:
         points, labels = stream.points(t), stream.labels(t)
         inside, raw = (
@@ -171,7 +182,7 @@ def test_chosen_share_of_similar_pairs(similar):
 def test_chosen_share_keeps_the_balance_within_similar_and_dissimilar_pairs():
     schedule = abrupt("A", length=40_000)
     natural, balanced = (
-        DriftingClusters(schedule=schedule, similar=share, seed=1) for share in (None, 0.5)
+        DriftingClusters(schedule=schedule, similar=share, random_state=1) for share in (None, 0.5)
     )
     codes = natural.labels(0)
 
@@ -242,8 +253,8 @@ def test_no_drift_dimension_of_one():
         ({"noise": "much"}, "noise is 'much'"),
         ({"similar": 1.5}, "similar is 1.5"),
         ({"label_noise": -0.1}, "label_noise is -0.1"),
-        ({"seed": -1}, "seed is -1"),
-        ({"seed": None}, "seed is None"),
+        ({"random_state": -1}, "random_state is -1"),
+        ({"random_state": "0"}, "random_state is '0'"),
         ({"schedule": ()}, "schedule is empty"),
         ({"schedule": ["A"]}, r"schedule\[0\] is 'A'"),
         ({"schedule": [Segment("C", "C", 10)]}, "names partition 'C'; there are 'A', 'B'"),

@@ -1,13 +1,10 @@
-"""Types and checks that all measures share."""
+"""Checks of arrays that all measures share."""
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from metrack.checks import Floats
 
 
 def check_losses(losses: Any, name: str = "losses") -> Floats:
@@ -28,22 +25,6 @@ def check_rivals(losses: Any, n_rounds: int, several: bool = True) -> Floats:
         f"comparator_losses must have shape ({n_rounds},), as losses has{or_several}; "
         f"got {array.shape}"
     )
-
-
-def check_whole(value: Any, name: str, most: float = np.inf) -> int:
-    """A whole number from 1 up."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= value <= most:
-        return int(value)
-    up_to = f" of at most {most}" if np.isfinite(most) else ""
-    raise ValueError(f"{name} is {value!r}; it must be a positive whole number{up_to}")
-
-
-def check_number(value: Any, name: str) -> float:
-    """A finite number of at least 0."""
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if real and np.isfinite(value) and value >= 0:
-        return float(value)
-    raise ValueError(f"{name} is {value!r}; it must be a finite number >= 0")
 
 
 def _finite(values: Any, name: str) -> Floats:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from metrack.checks import Floats, Ints, number, whole
 from metrack.engine.numerics.kernels import add_scaled, copy, dot, fill, inner, kernel, routine
-from metrack.evaluate.checks import Floats, Ints, check_number, check_points, check_whole
+from metrack.evaluate.checks import Floats, Ints, check_points
 
 MAX_ITER = 100
 SHORT = 10  # steps after which the best start is chosen
@@ -63,8 +64,8 @@ def kmeans(
     """
     points = check_points(X, "X")
     n_points, n_features = points.shape
-    k = check_whole(n_clusters, "n_clusters", n_points)
-    n_init = check_whole(n_init, "n_init")
+    k = whole("n_clusters", n_clusters, most=n_points)
+    n_init = whole("n_init", n_init)
     n_tries = 2 + int(np.log(k))
     uniforms = np.random.default_rng(random_state).random((n_init, k, n_tries))
     middle = points.mean(axis=0)
@@ -175,10 +176,10 @@ def wilson_interval(n_successes: int, n_trials: int, confidence: float = 0.95) -
     """
     from scipy.stats import binomtest
 
-    n = check_whole(n_trials, "n_trials")
+    n = whole("n_trials", n_trials)
     if not 0 <= n_successes <= n:
         raise ValueError(f"n_successes is {n_successes}; it must be from 0 to n_trials={n}")
-    if not 0.0 < check_number(confidence, "confidence") < 1.0:
+    if not 0.0 < number("confidence", confidence) < 1.0:
         raise ValueError(f"confidence is {confidence!r}; it must lie between 0 and 1")
     share = n_successes / n
     # Tested against its own share, as that needs no search for a p-value.
@@ -210,16 +211,16 @@ class _Work(NamedTuple):
 def _project(columns: Floats, start: int, direction: Floats, out: Floats, n: int) -> None:
     """Inner products of n points with -2 times a direction."""
     stop, n_features = start + n, len(columns)
-    whole = n_features - n_features % 4
+    quads = n_features - n_features % 4
     fill(out, 0.0, n)
-    for f in range(0, whole, 4):  # four at a time: the sum is read and written a fourth as often
+    for f in range(0, quads, 4):  # four at a time: the sum is read and written a fourth as often
         a, b = -2.0 * direction[f], -2.0 * direction[f + 1]
         c, d = -2.0 * direction[f + 2], -2.0 * direction[f + 3]
         p, q = columns[f][start:stop], columns[f + 1][start:stop]
         r, s = columns[f + 2][start:stop], columns[f + 3][start:stop]
         for i in range(n):
             out[i] += a * p[i] + b * q[i] + c * r[i] + d * s[i]
-    for f in range(whole, n_features):
+    for f in range(quads, n_features):
         add_scaled(out, -2.0 * direction[f], columns[f][start:stop], n)
 
 

@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from metrack.checks import Floats, number, whole
 from metrack.engine.numerics.losses import HINGE, LOSSES, Kind
 from metrack.estimators.inputs import PairBatch, check_labels
 from metrack.estimators.settings import choice
-from metrack.evaluate.checks import Floats, check_number, check_whole
+from metrack.evaluate.checks import Floats
 from metrack.evaluate.margins import gradient_of, loss_of
 
 # The hinge is rounded off over this much of the shortfall, less and less: the last is what the mean
@@ -107,8 +108,8 @@ def best_fixed(
     kind = choice("loss", loss, LOSSES)
     u = np.asarray(batch.differences(0, len(batch)))
     unit = float(np.einsum("ti,ti->", u, u)) / len(u) or 1.0
-    problem = _Problem(u / np.sqrt(unit), labels, kind, check_number(rho, "rho"))
-    M, mu = _minimise(problem, check_whole(n_iterations, "n_iterations"))
+    problem = _Problem(u / np.sqrt(unit), labels, kind, number("rho", rho))
+    M, mu = _minimise(problem, whole("n_iterations", n_iterations))
     losses = loss_of(kind, problem.shortfalls(M, mu))
     objective = float(losses.mean() + problem.rho * np.trace(M))
     return BestFixed(M / unit, mu, losses, objective)

@@ -6,6 +6,7 @@ callers alone.
 
 import numpy as np
 
+from metrack.checks import Floats
 from metrack.engine.numerics.losses import FORMULAS, Kind
 from metrack.evaluate.checks import Floats
 

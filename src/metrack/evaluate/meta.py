@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from metrack.checks import Bools, Floats, Ints
 from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
 from metrack.estimators.sadl import SADL
-from metrack.evaluate.checks import Bools, Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from metrack.checks import Floats, Ints, whole
 from metrack.engine.numerics.kernels import dot, inner, kernel, reduction
-from metrack.evaluate.checks import Floats, Ints, check_points, check_whole
+from metrack.evaluate.checks import Floats, Ints, check_points
 from metrack.evaluate.sparse_neighbours import check_sparse, sparse_nearest
 
 Singles = NDArray[np.float32]
@@ -48,7 +49,7 @@ def knn_error(X: Any, labels: Any, X_test: Any, labels_test: Any, n_neighbors: i
     if queries.shape[1] != points.shape[1]:
         raise ValueError(f"X has {points.shape[1]} features, X_test {queries.shape[1]}")
     own = np.full(len(queries), -1, dtype=np.int64)
-    found = _nearest(points, queries, own, check_whole(n_neighbors, "n_neighbors", len(points)))
+    found = _nearest(points, queries, own, whole("n_neighbors", n_neighbors, most=len(points)))
     return float(np.mean(_majority(codes[found]) != wanted))
 
 
@@ -74,8 +75,8 @@ def leave_one_out_error(
     0.5
     """
     points, codes = _check(X, labels, "X", sparse=True)
-    own = np.arange(check_whole(n_tested or len(codes), "n_tested", len(codes)))
-    n_neighbors = check_whole(n_neighbors, "n_neighbors", len(codes) - 1)
+    own = np.arange(whole("n_tested", n_tested or len(codes), most=len(codes)))
+    n_neighbors = whole("n_neighbors", n_neighbors, most=len(codes) - 1)
     if isinstance(points, sp.csr_array):
         found = sparse_nearest(points, len(own), n_neighbors)
     else:

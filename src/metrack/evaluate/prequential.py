@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from metrack.evaluate.checks import Floats, check_losses, check_number, check_whole
+from metrack.checks import Floats, number, whole
+from metrack.evaluate.checks import check_losses
 
 
 def running_mean(losses: Any) -> Floats:
@@ -34,7 +35,7 @@ def windowed_mean(losses: Any, window: int) -> Floats:
     array([4. , 3. , 1. , 0.5])
     """
     array = check_losses(losses)
-    width = check_whole(window, "window")
+    width = whole("window", window)
     return np.concatenate([running_mean(array)[: width - 1], _full(array, width)])
 
 
@@ -49,7 +50,7 @@ def fading_mean(losses: Any, fading: float = 0.99) -> Floats:
     array([4.   , 2.   , 0.857])
     """
     array = check_losses(losses)
-    if not 0.0 < check_number(fading, "fading") <= 1.0:
+    if not 0.0 < number("fading", fading) <= 1.0:
         raise ValueError(f"fading is {fading!r}; it must be above 0 and at most 1")
     means = np.empty(array.size)
     total = weight = 0.0
@@ -95,15 +96,15 @@ def recovery_times(
     array([5.])
     """
     array = check_losses(losses)
-    width = check_whole(window, "window")
-    slack = 1.0 + check_number(tolerance, "tolerance")
+    width = whole("window", window)
+    slack = 1.0 + number("tolerance", tolerance)
     rounds = _check_changes(changes, array.size, target is None)
     times = np.full(len(rounds), np.inf)
     for i, (change, end) in enumerate(pairwise([*rounds, array.size])):
         if target is None:
             level = float(array[max(change - width, 0) : change].mean())
         else:
-            level = check_number(target, "target")
+            level = number("target", target)
         back = np.flatnonzero(_full(array[change:end], width) <= slack * level)
         if back.size:
             times[i] = back[0] + width
@@ -119,9 +120,7 @@ def _full(losses: Floats, width: int) -> Floats:
 
 
 def _check_changes(changes: Any, n_rounds: int, needs_past: bool) -> list[int]:
-    found = [
-        check_whole(change, "a change") if change else 0 for change in np.ravel(changes).tolist()
-    ]
+    found = [whole("a change", change) if change else 0 for change in np.ravel(changes).tolist()]
     if sorted(set(found)) != found or (found and found[-1] >= n_rounds):
         raise ValueError(f"changes are {found}; they must rise and lie within {n_rounds} rounds")
     if needs_past and found and found[0] == 0:

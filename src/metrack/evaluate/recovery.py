@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from metrack.evaluate.checks import Floats, check_losses, check_number
+from metrack.checks import Floats, number
+from metrack.evaluate.checks import check_losses
 
 
 def rate_of_change(metrics: Any) -> Floats:
@@ -65,7 +66,7 @@ def time_to_recover(
     times, values = check_losses(steps, "steps"), check_losses(errors, "errors")
     if times.shape != values.shape or (np.diff(times) <= 0).any():
         raise ValueError("steps must rise, and there must be as many errors")
-    goal = check_number(level, "level")
+    goal = number("level", level)
     counted = (times > change) & (times <= (np.inf if until is None else until))
     times, values = times[counted] - change, values[counted]
     reached = np.flatnonzero(values <= goal)

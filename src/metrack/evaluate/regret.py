@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from metrack.checks import Floats, Ints, whole
 from metrack.engine.numerics.losses import LOSSES
 from metrack.estimators.inputs import PairBatch, check_labels
 from metrack.estimators.settings import choice
-from metrack.evaluate.checks import Floats, Ints, check_losses, check_rivals, check_whole
+from metrack.evaluate.checks import check_losses, check_rivals
 from metrack.evaluate.margins import loss_of
 
 Comparator = tuple[Any, Any] | Callable[[int], tuple[Any, Any]]
@@ -144,7 +145,7 @@ def adaptive_regret(losses: Any, comparator_losses: Any, lengths: Any) -> Floats
     """
     totals = _cumulative(losses, comparator_losses)
     widths = [
-        check_whole(each, "a length", totals.shape[1] - 1) for each in np.ravel(lengths).tolist()
+        whole("a length", each, most=totals.shape[1] - 1) for each in np.ravel(lengths).tolist()
     ]
     return np.array([(totals[:, w:] - totals[:, :-w]).max() for w in widths])
 
@@ -169,7 +170,7 @@ def path_length(metrics: Any, n_rounds: int | None = None) -> Floats:
     array([0., 2., 4.])
     """
     if callable(metrics):
-        steps = range(check_whole(n_rounds, "n_rounds"))
+        steps = range(whole("n_rounds", n_rounds))
         sequence = (metrics(t) for t in steps)
         arrays = (each[0] if isinstance(each, tuple) else each for each in sequence)
     else:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from metrack.evaluate.checks import Floats, Ints
+from metrack.checks import Floats, Ints
 
 ROWS = 128  # queries a product, whose result is dense
 UNIT = 2.0**-53  # rounding of a double-precision number, relative

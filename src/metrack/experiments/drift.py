@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from metrack.checks import Floats, Ints, whole
 from metrack.evaluate import kmeans_nmi, leave_one_out_error
 from metrack.experiments.methods import METHODS, Follower, tuned
 from metrack.streams import DriftingClusters, Segment, paper_schedule
-from metrack.streams.checks import Floats, Ints, whole
 
 N_NEIGHBORS = 5
 N_TESTED = 500
@@ -73,7 +73,7 @@ class Study:
 
     def stream(self, number: int) -> DriftingClusters:
         """The stream of a trial."""
-        return DriftingClusters(schedule=self.schedule, seed=trial_seed(self.seed, number))
+        return DriftingClusters(schedule=self.schedule, random_state=trial_seed(self.seed, number))
 
     def steps(self) -> Ints:
         """Pairs seen at each evaluation: evenly, at segments' ends, and denser after switches."""
@@ -108,7 +108,7 @@ def run_trial(study: Study, number: int) -> dict[str, Floats]:
     """
     stream, steps = study.stream(number), study.steps()
     followers = {
-        name: Follower(name, dict(study.settings.get(name, {})), seed=number)
+        name: Follower(name, dict(study.settings.get(name, {})), random_state=number)
         for name in study.methods
     }
     found = {name: np.empty((2, len(steps))) for name in (*REFERENCES, *followers)}

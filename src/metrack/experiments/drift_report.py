@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from metrack import plots
+from metrack.checks import Floats
 from metrack.experiments.drift import REFERENCES, Study
 from metrack.experiments.report import save_figure
 from metrack.pages import Page
-from metrack.streams.checks import Floats
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

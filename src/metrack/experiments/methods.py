@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import get_tags
 
+from metrack.checks import Floats, Ints
 from metrack.estimators.comid import COMID
 from metrack.estimators.lmnn import LMNN
 from metrack.estimators.online_itml import OnlineITML
 from metrack.estimators.sadl import SADL
 from metrack.estimators.sliding_window import SlidingWindow
-from metrack.streams.checks import Floats, Ints
 
 TUNED = Path(__file__).with_name("tuned.json")
 # The paper's single learner: its steps are explicit, and data are in their own units.
@@ -140,11 +140,11 @@ class Follower:
         Of a method.
     settings : dict
         Arguments for its estimator.
-    seed : int
-        For its ``random_state``, if it has one.
+    random_state : int
+        For the estimator, if it has one.
     """
 
-    def __init__(self, name: str, settings: dict[str, Any], seed: int) -> None:
+    def __init__(self, name: str, settings: dict[str, Any], random_state: int) -> None:
         self.estimator = make_of(name)(**settings)
         for part in ("fit", "partial_fit"):
             if callable(getattr(self.estimator, part, None)):
@@ -155,7 +155,7 @@ class Follower:
                 "fit(pairs, y)"
             )
         if "random_state" in getattr(self.estimator, "get_params", dict)():
-            self.estimator.set_params(random_state=seed)
+            self.estimator.set_params(random_state=random_state)
         self.at_once = self.learn.__name__ == "fit"
         self.takes_points = isinstance(self.estimator, WholePast) or _takes_points(self.estimator)
         self.past: list[tuple[Floats, Ints]] = []

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sklearn.decomposition import PCA
 
 from metrack import pages, plots
+from metrack.checks import Floats, Ints, whole
 from metrack.estimators.comid import COMID
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.sadl import SADL
@@ -25,7 +26,6 @@ from metrack.experiments.report import check_writable, versions, write_json
 from metrack.experiments.summary import mean_interval
 from metrack.streams import Corpus, LabelledStream, Segment, load_reviews
 from metrack.streams.base import generator
-from metrack.streams.checks import Floats, Ints, whole
 from metrack.terminal import plain_console
 
 N_NEIGHBORS = 5
@@ -250,7 +250,7 @@ def _learned(
     if not half:
         learned = judged = np.arange(len(labels))
     stream = LabelledStream(
-        points[learned], labels[learned], n_pairs=length * study.n_pairs, seed=study.seed
+        points[learned], labels[learned], n_pairs=length * study.n_pairs, random_state=study.seed
     )
     learner.set_params(preprocessor=stream.preprocessor).fit(*stream.pairs())
     return learner.transform(points[judged]), labels[judged]
@@ -272,7 +272,7 @@ def follow(study: Study, change: str, run: int) -> dict[str, Any]:
         Segment("after", "type", study.n_pairs),
     ]
     seed = study.seed + 1 + run
-    stream = LabelledStream(points, labels, schedule=schedule, seed=seed)
+    stream = LabelledStream(points, labels, schedule=schedule, random_state=seed)
     errors, words = {}, {}
     for name in SETTINGS:
         learner = make(name, stream.preprocessor)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -27,7 +26,6 @@ from rich.progress import (
 
 from metrack.experiments.report import write_json
 
-Floats = NDArray[np.float64]
 Table = dict[str, Any]  # a trial's numbers: columns of equal lengths
 PART = 20  # trials a file: what an interruption may cost
 PATIENCE = 5  # seconds until a cluster must answer

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from metrack.checks import Floats
 from metrack.evaluate import time_to_recover, wilson_interval
 from metrack.experiments.drift import REFERENCES, Study, segment_weights
-from metrack.streams.checks import Floats
 
 LEVEL = 0.8  # of the NMI
 CONFIDENCE = 0.95

@@ -12,12 +12,12 @@ import numpy as np
 from rich.console import Console
 
 from metrack import pages, plots
+from metrack.checks import whole
 from metrack.experiments import drift_report, runner
 from metrack.experiments.drift import MEASURES, REFERENCES, Study, run_trial
 from metrack.experiments.methods import Follower, check_methods
 from metrack.experiments.report import check_writable, versions, write_json
 from metrack.experiments.summary import Numbers, summarise
-from metrack.streams.checks import whole
 from metrack.terminal import plain_console
 
 WARM_UP = 60  # pairs of the trial that compiles everything, before workers need it
@@ -63,7 +63,7 @@ def reproduce(
     n_trials = whole("trials", n_trials)
     study = Study(check_methods(methods), seed=seed, n_pairs=n_pairs)
     for name in study.methods:  # an estimator that cannot be made or used is refused now
-        Follower(name, dict(study.settings.get(name, {})), seed=0)
+        Follower(name, dict(study.settings.get(name, {})), random_state=0)
     check_writable(out)
     console, started = plain_console(), time.time()
     if anew:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from metrack.checks import whole
 from metrack.experiments import runner
 from metrack.experiments.drift import Study, run_trial, segment_weights
 from metrack.experiments.report import check_writable, versions, write_json
 from metrack.streams import Segment, paper_schedule
-from metrack.streams.checks import whole
 from metrack.streams.schedule import MODERATE
 from metrack.terminal import plain_console
 

@@ -5,18 +5,20 @@ from typing import Any
 
 import numpy as np
 
-from metrack.streams.checks import Floats, Ints, number, pieces, whole
+from metrack.checks import Floats, Ints, number, whole
+from metrack.streams.blocks import pieces
 from metrack.streams.sampling import PairSampler
 from metrack.streams.schedule import Schedule, Segment
 
+RandomState = int | np.random.RandomState | None
 BLOCK = 1024  # pairs whose random numbers are drawn together
 
 
 class PairStream:
     """A stream of judged pairs that knows how it drifts.
 
-    Everything comes from the seed and the step's number, so that any access in any order gives what
-    iterating gives. A subclass says what a pair is made of, in `pairs`.
+    Everything comes from ``random_state`` and the step's number, so that any access in any order
+    gives what iterating gives. A subclass says what a pair is made of, in `pairs`.
 
     Parameters
     ----------
@@ -27,7 +29,12 @@ class PairStream:
         Share of similar pairs; None leaves it to chance.
     label_noise : float
         Share of judgements that are turned around.
-    seed : int
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    random_state : int
+        What everything comes from.
     """
 
     def __init__(
@@ -36,11 +43,11 @@ class PairStream:
         schedule: Iterable[Segment],
         similar: float | None,
         label_noise: float,
-        seed: int,
+        random_state: RandomState,
     ) -> None:
         self.similar = None if similar is None else number("similar", similar, 0.0, 1.0)
         self.label_noise = number("label_noise", label_noise, 0.0, 1.0)
-        self.seed = whole("seed", seed, least=0)
+        self.random_state = seed_of(random_state)
         self._schedule = Schedule(schedule, partitions)
         self._samplers = [PairSampler(codes, self.similar) for codes in partitions.values()]
 
@@ -117,10 +124,17 @@ class PairStream:
     def _uniforms(self, start: int, stop: int) -> Floats:
         """Five uniform numbers a step: two points, alike or not, which partition, noise."""
         drawn = [
-            generator(self.seed, "pairs", block).random((BLOCK, 5))[part]
+            generator(self.random_state, "pairs", block).random((BLOCK, 5))[part]
             for block, part in pieces(start, stop, BLOCK)
         ]
         return np.concatenate(drawn) if drawn else np.empty((0, 5))
+
+
+def seed_of(random_state: RandomState) -> int:
+    """A whole number that says it all: the given one, or one that is drawn."""
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return int((random_state or np.random.RandomState()).randint(2**31))
+    return whole("random_state", random_state, least=0)
 
 
 def generator(seed: int, purpose: str, number: int = 0) -> np.random.Generator:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from metrack.streams.base import PairStream
-from metrack.streams.checks import Ints, whole
+from metrack.checks import Ints, whole
+from metrack.streams.base import PairStream, RandomState
 from metrack.streams.schedule import Segment
 
 
@@ -30,8 +30,8 @@ class LabelledStream(PairStream):
         Share of similar pairs; by default the natural one of random pairs.
     label_noise : float
         Share of judgements that are turned around.
-    seed : int
-        Same seed, same stream.
+    random_state : int, RandomState or None
+        Same number, same stream; of a RandomState or None, a number is drawn.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class LabelledStream(PairStream):
         schedule: Iterable[Segment] | None = None,
         similar: float | None = None,
         label_noise: float = 0.0,
-        seed: int = 0,
+        random_state: RandomState = 0,
     ) -> None:
         self.preprocessor: Any = X if hasattr(X, "shape") else np.asarray(X)
         questions = _questions(labels, _n_points(self.preprocessor))
@@ -76,7 +76,7 @@ class LabelledStream(PairStream):
             raise ValueError("give either n_pairs or a schedule")
         if schedule is None:
             schedule = _in_turn(list(questions), whole("n_pairs", n_pairs, len(questions)))
-        super().__init__(questions, schedule, similar, label_noise, seed)
+        super().__init__(questions, schedule, similar, label_noise, random_state)
         for segment in self.schedule:
             if segment.drift:
                 raise ValueError(

@@ -16,8 +16,8 @@ from urllib.request import urlopen
 import numpy as np
 import scipy.sparse as sp
 
+from metrack.checks import Ints, whole
 from metrack.streams.base import generator
-from metrack.streams.checks import Ints, whole
 
 HOME = "https://www.cs.jhu.edu/~mdredze/datasets/sentiment/"
 ARCHIVE = "processed_acl.tar.gz"

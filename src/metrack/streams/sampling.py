@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from metrack.streams.checks import Floats, Ints
+from metrack.checks import Floats, Ints
 
 
 class PairSampler:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metrack.streams.checks import Floats, Ints, number, whole
+from metrack.checks import Floats, Ints, number, whole
 
 # Root-mean-square angle, in radians, by which one step turns a point.
 SLOW, MODERATE, FAST = 0.01, 0.03, 0.06

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from metrack.streams.base import PairStream, generator
-from metrack.streams.checks import Floats, Ints, number, pieces, whole
+from metrack.checks import Floats, Ints, number, whole
+from metrack.streams.base import PairStream, RandomState, generator, seed_of
+from metrack.streams.blocks import pieces
 from metrack.streams.schedule import Segment, paper_schedule
 
 BLOCK = 128  # steps whose rotations are made together; the rotation before each block is kept
@@ -45,14 +46,14 @@ class DriftingClusters(PairStream):
         Share of similar pairs; by default the natural one of random pairs, 38 %.
     label_noise : float
         Share of judgements that are turned around.
-    seed : int
-        Same seed, same stream.
+    random_state : int, RandomState or None
+        Same number, same stream; of a RandomState or None, a number is drawn.
 
     Examples
     --------
     >>> from metrack import COMID
     >>> from metrack.streams import DriftingClusters
-    >>> stream = DriftingClusters(seed=1)
+    >>> stream = DriftingClusters(random_state=1)
     >>> stream.marks
     [(0, 'A static'), (1500, 'B moderate'), (2500, 'B fast'), (3500, 'B moderate'),
      (4500, 'A slow')]
@@ -84,7 +85,7 @@ class DriftingClusters(PairStream):
         schedule: Iterable[Segment] | None = None,
         similar: float | None = None,
         label_noise: float = 0.0,
-        seed: int = 0,
+        random_state: RandomState = 0,
     ) -> None:
         self.n_points = whole("n_points", n_points, least=2)
         self.n_features = whole("n_features", n_features)
@@ -99,15 +100,15 @@ class DriftingClusters(PairStream):
                 f"{len(self.proportions)} clusters cannot all be equally far apart in "
                 f"{self.subspace_dim} dimensions; raise subspace_dim to {len(self.proportions) - 1}"
             )
-        seed = whole("seed", seed, least=0)
+        self.random_state = seed_of(random_state)
         counts = _counts(self.proportions, self.n_points)
         codes = np.repeat(np.arange(len(counts)), counts)
         labels = {
-            name: generator(seed, "labels", i).permutation(codes)
+            name: generator(self.random_state, "labels", i).permutation(codes)
             for i, name in enumerate(self.partitions)
         }
         schedule = paper_schedule() if schedule is None else schedule
-        super().__init__(labels, schedule, similar, label_noise, seed)
+        super().__init__(labels, schedule, similar, label_noise, self.random_state)
         self._origin = self._make_points(list(labels.values()))
         self._before = [np.eye(self.n_features)]  # the rotation before each block
         self._recent: dict[int, Floats] = {}  # the rotations of the last two blocks used
@@ -169,11 +170,11 @@ class DriftingClusters(PairStream):
 
     def _make_points(self, labels: list[Ints]) -> Floats:
         """The points at step 0."""
-        points = self.noise * generator(self.seed, "points").normal(
+        points = self.noise * generator(self.random_state, "points").normal(
             size=(self.n_points, self.n_features)
         )
         for code, classes in enumerate(labels):
-            rng = generator(self.seed, "blobs", code)
+            rng = generator(self.random_state, "blobs", code)
             centres = self.separation * _simplex(len(self.proportions), self.subspace_dim, rng)
             blobs = self.spread * rng.normal(size=(self.n_points, self.subspace_dim))
             points[:, self._subspace(code)] = centres[classes] + blobs
@@ -202,7 +203,7 @@ class DriftingClusters(PairStream):
         if not drift.any():
             rotations[:] = current
             return rotations
-        rng = generator(self.seed, "rotations", block)
+        rng = generator(self.random_state, "rotations", block)
         for i, turn in enumerate(_small_rotations(drift, self.n_features, rng)):
             current = np.matmul(turn, current, out=rotations[i])
         return rotations

@@ -7,11 +7,9 @@ how they were cut into batches.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from metrack.checks import Floats
 from metrack.engine.numerics.records import MOST, Number, floats
-
-Floats = NDArray[np.float64]
 
 FIRST_WIDTH = 256  # pairs of a block at the start
 MOST_BLOCKS = 64

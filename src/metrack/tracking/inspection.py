@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from metrack.checks import Floats
 from metrack.pages import Page, figure_text
 from metrack.tracking.history import History, last_change, shares_of
 from metrack.tracking.state import Tracking
@@ -14,7 +14,6 @@ from metrack.tracking.state import Tracking
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-Floats = NDArray[np.float64]
 
 N_FEATURES = 12  # that gained or lost most ...
 LEAST_CHANGE = 0.01  # ... and so much of the metric: less is no news of a feature

@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from metrack.checks import Bools, Floats
 from metrack.estimators.inputs import LARGEST
 
 ALIKE = frozenset({"1", "+1", "true", "same"})
 OTHER = frozenset({"-1", "0", "false", "different"})
 LABELS = "labels are +1/-1, 1/0, true/false or same/different"
 SEPARATORS = re.compile(r"[\s,;]+")
-
-Floats = NDArray[np.float64]
 
 
 class RowError(ValueError):
@@ -34,7 +33,7 @@ class Rows(NamedTuple):
     points: Floats  # (n_rows, points a row, n_features)
     keys: NDArray[Any]  # (n_rows, ids a row): text, or rows of the items where these are known
     y: Floats
-    good: NDArray[np.bool_]  # one entry a row of the batch
+    good: Bools  # one entry a row of the batch
 
 
 class Layout(NamedTuple):

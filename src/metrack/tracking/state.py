@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from metrack.checks import Floats
 from metrack.engine.numerics.records import MOST, Number, floats
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.persistence import pack, unpack
@@ -16,8 +16,6 @@ from metrack.tracking.layouts import Rows
 
 RECENT = 200  # pairs kept for a look at the embedding ...
 RECENT_BYTES = 1 << 22  # ... or so many bytes of them
-
-Floats = NDArray[np.float64]
 
 
 class Tracking:

@@ -140,7 +140,7 @@ def streams(name, seed):
     if name == "random":
         us, y = random_pairs(np.random.default_rng(seed), 3000, 6)
         return np.stack([us, np.zeros_like(us)], axis=1), y
-    pairs, y = DriftingClusters(n_features=6, seed=seed).pairs(0, 3000)
+    pairs, y = DriftingClusters(n_features=6, random_state=seed).pairs(0, 3000)
     return 0.25 * pairs, y
 
 
