@@ -5,7 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from metrack.experiments import reviews
+from metrack.estimators.comid import COMID
+from metrack.experiments import reviews, reviews_trials
+from metrack.experiments.reviews_summary import _pairs_to
 from metrack.streams import load_reviews
 from tests.streams.reviews_data import REAL, write_folder
 
@@ -38,29 +40,45 @@ def test_everything_is_left_behind(folder, tmp_path, capsys):
     assert len(results["claims"]) == 5
 
 
-def test_same_seed_same_numbers_on_any_number_of_cores(folder, tmp_path):
-    settings = [(0, 1), (0, 2), (1, 1)]
-    for i, (seed, n_jobs) in enumerate(settings):
-        reviews.reproduce(folder, tmp_path / str(i), 1, 100, seed, n_jobs)
-    numbers = [(tmp_path / str(i) / "results.json").read_bytes() for i in range(3)]
-    assert numbers[0] == numbers[1] != numbers[2]
+def test_another_seed_has_other_numbers(folder, tmp_path):
+    for seed in (0, 1):
+        reviews.reproduce(folder, tmp_path / str(seed), 1, 100, seed, 1)
+    numbers = [(tmp_path / str(seed) / "results.json").read_bytes() for seed in (0, 1)]
+    assert numbers[0] != numbers[1]
+
+
+def test_more_runs_go_on_from_fewer(folder, tmp_path):
+    reviews.reproduce(folder, tmp_path / "grown", 1, 100, n_jobs=1)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "grown" / "raw").iterdir()}
+    reviews.reproduce(folder, tmp_path / "grown", 2, 100, n_jobs=1)
+    assert all(path.stat().st_mtime_ns == then for path, then in before.items())
+    reviews.reproduce(folder, tmp_path / "at once", 2, 100, n_jobs=1)
+    numbers = [(tmp_path / name / "results.json").read_bytes() for name in ("grown", "at once")]
+    assert numbers[0] == numbers[1]
+
+
+def test_other_reviews_are_refused(folder, tmp_path):
+    fewer = write_folder(tmp_path / "data", n_reviews=120)
+    reviews.reproduce(folder, tmp_path / "out", 1, 100, n_jobs=1)
+    with pytest.raises(ValueError, match="another reviews"):
+        reviews.reproduce(fewer, tmp_path / "out", 1, 100, n_jobs=1)
 
 
 def test_pairs_needed_are_those_of_the_first_evaluation_that_is_good_enough():
     steps, errors = np.array([0, 10, 20, 40]), np.array([0.5, 0.2, 0.1, 0.15])
-    assert reviews.pairs_needed(steps, errors, 0.2) == 10
-    assert reviews.pairs_needed(steps, errors, 0.6) == 0
-    assert reviews.pairs_needed(steps, errors, 0.05) == np.inf
+    assert _pairs_to(steps, errors, 0.2) == 10
+    assert _pairs_to(steps, errors, 0.6) == 0
+    assert _pairs_to(steps, errors, 0.05) == np.inf
 
 
 def test_no_pair_touches_the_half_that_is_judged(folder):
     corpus = load_reviews(folder)
-    study = reviews.Study(corpus, n_pairs=100)
-    learner = reviews.COMID(n_components=2)
-    _, labels = reviews._learned(study, learner, "type", "unit", True, 1)
+    study = reviews_trials.Study(corpus, n_pairs=100)
+    learner = COMID(n_components=2)
+    _, labels = reviews_trials._learned(study, learner, "type", "unit", True, 1)
     n = corpus.counts.shape[0]
     assert learner.preprocessor.shape[0] + len(labels) == n
-    everyone = reviews._learned(study, learner, "type", "unit", False, 1)[1]
+    everyone = reviews_trials._learned(study, learner, "type", "unit", False, 1)[1]
     assert len(everyone) == n
     rows = {row.tobytes() for row in learner.preprocessor.toarray()}
     assert len(rows) == n
@@ -89,6 +107,6 @@ def test_a_missing_or_wrong_file_ends_with_one_line(data, code, words, tmp_path)
     [("type", False, 0.010), ("sentiment", False, 0.17), ("sentiment", True, 0.26)],
 )
 def test_errors_on_the_real_reviews(question, half, most):
-    study = reviews.Study(load_reviews(REAL))
-    row = reviews.embed(study, question, "unit", 2, half)
+    study = reviews_trials.Study(load_reviews(REAL))
+    row = reviews_trials.embed(study, question, "unit", 2, half)
     assert row["held_out" if half else "error"]["2"] <= most

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from metrack.experiments import runner
+from metrack.experiments import reviews, runner, synthetic
 from metrack.experiments.report import check_writable, write_json
-from metrack.experiments.synthetic import reproduce
+from tests.streams.reviews_data import write_folder
 
 METHODS = ("sadl", "online-itml")
 N_TRIALS, N_PAIRS = 30, 12
@@ -24,14 +24,7 @@ def square(number):
     return {"value": np.array([number**2, -number])}
 
 
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    out = tmp_path_factory.mktemp("one-job")
-    reproduce(out, N_TRIALS, METHODS, n_pairs=N_PAIRS, n_jobs=1)
-    return (out / "results.json").read_bytes()
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cluster(tmp_path_factory):
     """A real scheduler and two worker processes."""
     folder = tmp_path_factory.mktemp("dask")
@@ -56,12 +49,46 @@ def cluster(tmp_path_factory):
         yield json.loads(file.read_text())["address"], started[1:]
 
 
-def test_two_jobs(tmp_path, expected):
-    reproduce(tmp_path, N_TRIALS, METHODS, n_pairs=N_PAIRS, n_jobs=2)
-    assert (tmp_path / "results.json").read_bytes() == expected
+class Synthetic:
+    """A small drift study, in a folder and from the command line."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.words = ["synthetic", "--trials", str(N_TRIALS), "--pairs", str(N_PAIRS)]
+        self.words += [word for name in METHODS for word in ("--method", name)]
+
+    def reproduce(self, out, **where):
+        synthetic.reproduce(out, N_TRIALS, METHODS, n_pairs=N_PAIRS, **where)
+        return (out / "results.json").read_bytes()
 
 
-def test_a_cluster_that_loses_a_worker(tmp_path, expected, cluster, monkeypatch):
+class Reviews:
+    """A small study of reviews, likewise."""
+
+    def __init__(self, folder):
+        self.data = write_folder(folder, n_reviews=240)
+        self.words = ["reviews", "--runs", "2", "--pairs", "100", "--data", str(self.data)]
+
+    def reproduce(self, out, **where):
+        reviews.reproduce(self.data, out, n_runs=2, n_pairs=100, **where)
+        return (out / "results.json").read_bytes()
+
+
+@pytest.fixture(scope="module", params=[Synthetic, Reviews])
+def study(request, tmp_path_factory):
+    return request.param(tmp_path_factory.mktemp("study"))
+
+
+@pytest.fixture(scope="module")
+def expected(study, tmp_path_factory):
+    return study.reproduce(tmp_path_factory.mktemp("one-job"), n_jobs=1)
+
+
+def test_two_jobs(study, tmp_path, expected):
+    assert study.reproduce(tmp_path, n_jobs=2) == expected
+
+
+def test_a_cluster_that_loses_a_worker(study, tmp_path, expected, cluster, monkeypatch):
     address, workers = cluster
     with runner.connect(address) as client:
         client.wait_for_workers(2, timeout=30)
@@ -73,17 +100,16 @@ def test_a_cluster_that_loses_a_worker(tmp_path, expected, cluster, monkeypatch)
         add(store, trials)
 
     monkeypatch.setattr(runner.TrialStore, "add", kill_one_and_add)
-    reproduce(tmp_path, N_TRIALS, METHODS, n_pairs=N_PAIRS, cluster=address)
+    assert study.reproduce(tmp_path, cluster=address) == expected
     assert workers[0].returncode == -signal.SIGKILL
     assert workers[1].poll() is None
-    assert (tmp_path / "results.json").read_bytes() == expected
 
 
-def test_a_killed_run_goes_on_where_it_stopped(tmp_path, expected):
-    command = [sys.executable, "-m", "metrack.cli", "reproduce", "synthetic", "--jobs", "1"]
-    command += ["--trials", str(N_TRIALS), "--pairs", str(N_PAIRS), "--out", str(tmp_path)]
-    command += [word for name in METHODS for word in ("--method", name)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+def test_a_killed_run_goes_on_where_it_stopped(study, tmp_path, expected):
+    command = [sys.executable, "-m", "metrack.cli", "reproduce", *study.words]
+    process = subprocess.Popen(
+        [*command, "--jobs", "1", "--out", str(tmp_path)], stdout=subprocess.DEVNULL
+    )
     deadline = time.time() + 60
     while not list((tmp_path / "raw").glob("*.parquet")):
         assert process.poll() is None
@@ -93,15 +119,14 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, expected):
     process.wait()
     assert not (tmp_path / "results.json").exists()
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "raw").glob("*.parquet")}
-    reproduce(tmp_path, N_TRIALS, METHODS, n_pairs=N_PAIRS, n_jobs=1)
-    assert (tmp_path / "results.json").read_bytes() == expected
+    assert study.reproduce(tmp_path, n_jobs=1) == expected
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
 def test_more_trials_go_on_from_fewer_and_fewer_use_the_first(tmp_path):
     store = runner.TrialStore(tmp_path, {"seed": 0})
     for n_trials in (3, 45, 10):
-        runner.run_trials(square, n_trials, store, n_jobs=1)
+        runner.run_trials(runner.Trials(square, n_trials), store, n_jobs=1)
     found = store.load()
     assert found["trial"].tolist() == np.repeat(np.arange(45), 2).tolist()
     assert found["value"][::2].tolist() == [i**2 for i in range(45)]
@@ -109,11 +134,11 @@ def test_more_trials_go_on_from_fewer_and_fewer_use_the_first(tmp_path):
 
 def test_half_a_file_is_no_file(tmp_path):
     store = runner.TrialStore(tmp_path, {})
-    runner.run_trials(square, 20, store, n_jobs=1)
+    runner.run_trials(runner.Trials(square, 20), store, n_jobs=1)
     whole = next(store.raw.glob("*.parquet"))
     whole.rename(whole.with_suffix(".writing"))  # as a crash during writing leaves it
     assert store.finished() == set()
-    runner.run_trials(square, 20, store, n_jobs=1)
+    runner.run_trials(runner.Trials(square, 20), store, n_jobs=1)
     assert store.finished() == set(range(20))
 
 
@@ -125,7 +150,7 @@ def test_other_settings_are_refused(tmp_path):
 
 def test_an_error_in_a_trial_is_the_runs_error(tmp_path):
     with pytest.raises(ZeroDivisionError):
-        runner.run_trials(divmod_zero, 3, runner.TrialStore(tmp_path, {}), n_jobs=1)
+        runner.run_trials(runner.Trials(divmod_zero, 3), runner.TrialStore(tmp_path, {}), n_jobs=1)
 
 
 def divmod_zero(number):
@@ -152,7 +177,7 @@ def test_threads_of_the_caller_stay(tmp_path):
     with threadpool_limits(2, "blas"):
         before = blas_threads()  # a library that is loaded later is not among them
         store = runner.TrialStore(tmp_path, {})
-        runner.run_trials(threads_of_a_trial, 3, store, n_jobs=1)
+        runner.run_trials(runner.Trials(threads_of_a_trial, 3), store, n_jobs=1)
         after = blas_threads()
     assert set(store.load()["threads"]) == {1}
     assert {library: after[library] for library in before} == before

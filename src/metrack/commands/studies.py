@@ -52,10 +52,10 @@ def synthetic(
             metavar="NAME", help="Method to run, or package.module:Class of yours; repeatable."
         ),
     ] = None,
+    pairs: Pairs = 6000,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     seed: Seed = 0,
-    pairs: Pairs = 6000,
 ) -> None:
     """Run the paper's drift study: every method on the same drifting streams.
 
@@ -104,10 +104,14 @@ def reviews(
             help="Pairs before a change and after it; a static embedding gets 15 times as many.",
         ),
     ] = 20_000,
-    seed: Seed = 0,
     jobs: Jobs = -1,
+    cluster: Cluster = None,
+    seed: Seed = 0,
 ) -> None:
-    """Run the paper's study of Amazon reviews: two questions, and a change between them."""
+    """Run the paper's study of Amazon reviews: two questions, and a change between them.
+
+    Run the same command again to continue one that was interrupted.
+    """
     from metrack.experiments.reviews import reproduce
 
-    reproduce(data, out, runs, pairs, seed, jobs)
+    reproduce(data, out, runs, pairs, seed, jobs, cluster)

@@ -16,8 +16,8 @@ from metrack.evaluate.clustering import (
 from metrack.evaluate.hindsight import BestFixed, best_fixed
 from metrack.evaluate.meta import MetaRegret, Trace, meta_regret, trace
 from metrack.evaluate.neighbours import knn_error, leave_one_out_error
-from metrack.evaluate.prequential import fading_mean, recovery_times, running_mean, windowed_mean
-from metrack.evaluate.recovery import rate_of_change, time_to_recover
+from metrack.evaluate.prequential import fading_mean, running_mean, windowed_mean
+from metrack.evaluate.recovery import rate_of_change, recovery_times, time_to_recover
 from metrack.evaluate.regret import (
     adaptive_regret,
     comparator_losses,

@@ -1,10 +1,9 @@
-"""Losses of test-then-train over time, and how soon they recover from a change.
+"""Losses of test-then-train over time.
 
 The names are those of Gama, Sebastião and Rodrigues, On evaluating stream learning algorithms
 (2013).
 """
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ def windowed_mean(losses: Any, window: int) -> Floats:
     """
     array = check_losses(losses)
     width = whole("window", window)
-    return np.concatenate([running_mean(array)[: width - 1], _full(array, width)])
+    return np.concatenate([running_mean(array)[: width - 1], full_windows(array, width)])
 
 
 def fading_mean(losses: Any, fading: float = 0.99) -> Floats:
@@ -60,69 +59,9 @@ def fading_mean(losses: Any, fading: float = 0.99) -> Floats:
     return means
 
 
-def recovery_times(
-    losses: Any,
-    changes: Any,
-    window: int = 100,
-    tolerance: float = 0.1,
-    target: float | None = None,
-) -> Floats:
-    """Rounds after each change until the windowed loss is back to its level before.
-
-    Only losses after a change count, so a recovery takes at least ``window`` rounds; it must come
-    before the next change.
-
-    Parameters
-    ----------
-    losses : array (n_rounds,)
-    changes : array of int
-        Rounds at which something changed, rising; such as ``stream.switches``.
-    window : int
-        Losses that are averaged, after a change and before it.
-    tolerance : float
-        Back is at most (1 + tolerance) times the level.
-    target : float, optional
-        The level, in place of the mean of the ``window`` losses before each change.
-
-    Returns
-    -------
-    array (n_changes,)
-        Infinite where the loss does not come back before the next change or the end.
-
-    Examples
-    --------
-    >>> losses = [1.0] * 10 + [5.0] * 3 + [1.0] * 7
-    >>> recovery_times(losses, [10], window=2)
-    array([5.])
-    """
-    array = check_losses(losses)
-    width = whole("window", window)
-    slack = 1.0 + number("tolerance", tolerance)
-    rounds = _check_changes(changes, array.size, target is None)
-    times = np.full(len(rounds), np.inf)
-    for i, (change, end) in enumerate(pairwise([*rounds, array.size])):
-        if target is None:
-            level = float(array[max(change - width, 0) : change].mean())
-        else:
-            level = number("target", target)
-        back = np.flatnonzero(_full(array[change:end], width) <= slack * level)
-        if back.size:
-            times[i] = back[0] + width
-    return times
-
-
-def _full(losses: Floats, width: int) -> Floats:
+def full_windows(losses: Floats, width: int) -> Floats:
     """Means of all windows that are full; each summed anew, so that zeros give zero."""
     if losses.size < width:
         return np.empty(0)
     means: Floats = np.lib.stride_tricks.sliding_window_view(losses, width).mean(axis=1)
     return means
-
-
-def _check_changes(changes: Any, n_rounds: int, needs_past: bool) -> list[int]:
-    found = [whole("a change", change) if change else 0 for change in np.ravel(changes).tolist()]
-    if sorted(set(found)) != found or (found and found[-1] >= n_rounds):
-        raise ValueError(f"changes are {found}; they must rise and lie within {n_rounds} rounds")
-    if needs_past and found and found[0] == 0:
-        raise ValueError("a change at round 0 has no level before it; give a target")
-    return found

@@ -1,60 +1,46 @@
 """What people see of the drift study: tables, the paper's three panels, a page."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from metrack import plots
 from metrack.checks import Floats
+from metrack.experiments import report
 from metrack.experiments.drift import REFERENCES, Study
-from metrack.experiments.report import save_figure
+from metrack.experiments.report import Cells, Json
 from metrack.pages import Page
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from matplotlib.figure import Figure
+    from plotly.graph_objects import Figure as Interactive
 
 MEASURES = {"knn_error": "k-NN error", "p_nmi": "P(NMI > 0.8)"}
 DIGITS = {"knn_error": 1, "p_nmi": 0}  # of per cents: a terminal is narrow
 
 
-def print_results(results: Mapping[str, Any], console: Console) -> None:
+def print_results(results: Json, console: Console) -> None:
     """The tables and claims, for a terminal."""
-    for measure, title in MEASURES.items():
-        table = Table(
-            title=f"{title} (%), mean over each segment",
-            box=box.SIMPLE_HEAD,
-            padding=(0, 1, 0, 0),
-            title_justify="left",
-        )
-        columns, rows = _by_segment(results, measure)
-        for i, column in enumerate(columns):
-            table.add_column(column, justify="right" if i else "left", no_wrap=i == 0)
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
-    for claim in results["claims"]:
-        verdict = "held    " if claim["held"] else "not held"
-        words = f"{verdict} ({claim['source']}) {claim['claim']}"
-        console.print(words, highlight=False, soft_wrap=True)
-    console.print("The numbers behind each stand in the report.\n")
+    tables = {
+        f"{title} (%), mean over each segment": _by_segment(results, measure)
+        for measure, title in MEASURES.items()
+    }
+    report.print_results(tables, results["claims"], console)
 
 
-def draw(results: Mapping[str, Any], rates: Floats, out: Path) -> list[Path]:
-    """``figure.png`` and ``figure.pdf``."""
+def draw(results: Json, rates: Floats) -> "Figure":
+    """The paper's three panels."""
     panels = {
         title: {name: _band(each[measure]) for name, each in results["methods"].items()}
         for measure, title in MEASURES.items()
     }
     steps = np.array(results["steps"])
-    return save_figure(plots.tracking(rates, steps, panels, REFERENCES, _marks(results)), out)
+    return plots.tracking(rates, steps, panels, REFERENCES, _marks(results))
 
 
-def page(results: Mapping[str, Any], rates: Floats, versions: Mapping[str, str]) -> Page:
+def page(results: Json, rates: Floats, versions: Mapping[str, str]) -> Page:
     """The report, interactive."""
     found = Page("Tracking a drifting metric")
     found.paragraph(
@@ -83,20 +69,11 @@ def page(results: Mapping[str, Any], rates: Floats, versions: Mapping[str, str])
         "there before the next switch."
     )
     found.table(*_recovery_table(results))
-    found.heading("Settings")
-    found.table(
-        ["method", "settings"],
-        [[name, _settings(given)] for name, given in results["settings"].items()],
-    )
-    found.paragraph("Versions: " + ", ".join(f"{name} {v}" for name, v in versions.items()) + ".")
+    report.add_settings(found, results, versions)
     return found
 
 
-def _settings(given: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in given.items()) or "defaults"
-
-
-def _by_segment(results: Mapping[str, Any], measure: str) -> tuple[list[str], list[list[str]]]:
+def _by_segment(results: Json, measure: str) -> Cells:
     columns = ["method", *(part["name"] for part in results["segments"]), "all"]
     rows = [
         [
@@ -113,7 +90,7 @@ def _cell(interval: Mapping[str, float], digits: int) -> str:
     return f"{100 * interval['mean']:.{digits}f}±{half:.{digits}f}"
 
 
-def _recovery_table(results: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def _recovery_table(results: Json) -> Cells:
     learners = {k: v for k, v in results["methods"].items() if k not in REFERENCES}
     at = [each["switch"] for each in next(iter(learners.values()))["recovery"]]
     columns = ["method", *(f"switch at {step:,}" for step in at)]
@@ -124,7 +101,7 @@ def _recovery_table(results: Mapping[str, Any]) -> tuple[list[str], list[list[st
     return columns, rows
 
 
-def _recovery_cell(part: Mapping[str, Any]) -> str:
+def _recovery_cell(part: Json) -> str:
     words = ["never" if part[k] is None else f"{part[k]:.0f}" for k in ("median", "low", "high")]
     return f"{words[0]} [{words[1]}, {words[2]}], {100 * part['recovered']:.0f} %"
 
@@ -134,12 +111,11 @@ def _band(over_time: Mapping[str, Sequence[float]]) -> plots.Band:
     return mean, low, high
 
 
-def _marks(results: Mapping[str, Any]) -> list[tuple[int, str]]:
+def _marks(results: Json) -> list[tuple[int, str]]:
     return [(part["start"], part["name"]) for part in results["segments"]]
 
 
-def _interactive(results: Mapping[str, Any], rates: Floats) -> "Figure":
-    from plotly.graph_objects import Scatter
+def _interactive(results: Json, rates: Floats) -> "Interactive":
     from plotly.subplots import make_subplots
 
     titles = ("Change of the true metric per pair", *(f"{t} (%)" for t in MEASURES.values()))
@@ -151,56 +127,9 @@ def _interactive(results: Mapping[str, Any], rates: Floats) -> "Figure":
         row_heights=[0.2, 0.4, 0.4],
         vertical_spacing=0.06,
     )
-    # Every tenth step is enough to see, and keeps the page small.
-    shown = np.arange(0, len(rates), 10)
-    usual = np.where(rates > 4 * np.median(rates[rates > 0]), np.nan, rates)[shown]
-    figure.add_trace(
-        Scatter(
-            x=shown.tolist(),
-            y=_plain(usual),
-            line_color=plots.GREY,
-            line_width=1,
-            showlegend=False,
-            name="rate",
-        ),
-        1,
-        1,
-    )
-    colours = iter(plots.COLOURS * 9)
-    for name, each in results["methods"].items():
-        reference = name in REFERENCES
-        colour = plots.GREY if reference else next(colours)
-        for row, measure in enumerate(MEASURES, start=2):
-            mean, low, high = _band(each[measure])
-            common = {"legendgroup": name, "x": results["steps"]}
-            if not reference:
-                for bound, fill in ((high, None), (low, "tonexty")):
-                    figure.add_trace(
-                        Scatter(
-                            y=_plain(100 * bound),
-                            line_width=0,
-                            fill=fill,
-                            hoverinfo="skip",
-                            fillcolor=_faint(colour),
-                            showlegend=False,
-                            **common,
-                        ),
-                        row,
-                        1,
-                    )
-            dash = ("dash" if name == "raw" else "dot") if reference else "solid"
-            figure.add_trace(
-                Scatter(
-                    y=_plain(100 * mean),
-                    name=name,
-                    line_color=colour,
-                    line_dash=dash,
-                    showlegend=row == 2,
-                    **common,
-                ),
-                row,
-                1,
-            )
+    _add_rates(figure, rates)
+    for row, measure in enumerate(MEASURES, start=2):
+        _add_methods(figure, row, results, measure)
     figure.layout.annotations[0].yshift = 16  # the first title; segments' names stand below it
     for start, name in _marks(results):
         figure.add_vline(x=start, line_width=0.7, line_color="#999999")
@@ -225,13 +154,44 @@ def _interactive(results: Mapping[str, Any], rates: Floats) -> "Figure":
     return figure
 
 
-def _plain(values: Floats) -> list[float | None]:
-    return [None if np.isnan(value) else round(float(value), 6) for value in values]
+def _add_rates(figure: "Interactive", rates: Floats) -> None:
+    from plotly.graph_objects import Scatter
+
+    # Every tenth step is enough to see, and keeps the page small.
+    shown = np.arange(0, len(rates), 10)
+    usual = np.where(rates > 4 * np.median(rates[rates > 0]), np.nan, rates)[shown]
+    line = Scatter(
+        x=shown.tolist(),
+        y=report.finite(usual),
+        line_color=plots.GREY,
+        line_width=1,
+        showlegend=False,
+        name="rate",
+    )
+    figure.add_trace(line, 1, 1)
 
 
-def _faint(colour: str) -> str:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.18)"
+def _add_methods(figure: "Interactive", row: int, results: Json, measure: str) -> None:
+    """Methods in colours with their intervals; references as grey lines."""
+    from plotly.graph_objects import Scatter
+
+    steps, colours = results["steps"], iter(plots.COLOURS * 9)
+    for name, each in results["methods"].items():
+        band = report.band_of(each[measure])
+        if name not in REFERENCES:
+            report.add_band(figure, (row, 1), steps, band, name, next(colours))
+        else:
+            line = Scatter(
+                x=steps,
+                y=report.finite(band[0]),
+                name=name,
+                line_color=plots.GREY,
+                line_dash="dash" if name == "raw" else "dot",
+                legendgroup=name,
+                showlegend=False,
+            )
+            figure.add_trace(line, row, 1)
+        figure.data[-1].showlegend = row == 2
 
 
 def rates_of(study: Study) -> Floats:

@@ -1,23 +1,27 @@
 """What people see of the review study: tables, a figure, a page."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich import box
+from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 
 from metrack import plots
-from metrack.experiments.report import save_figure
+from metrack.checks import Ints
+from metrack.experiments import report
+from metrack.experiments.report import Cells, Json
 from metrack.pages import Page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from plotly.graph_objects import Figure
+    from matplotlib.figure import Figure
+    from plotly.graph_objects import Figure as Interactive
 
+Picture = Mapping[str, NDArray[Any]]  # "learned" and "PCA" in two dimensions, and "labels"
+Pictures = Mapping[str, Picture]  # by question
 FEATURES = {"counts": "counts", "unit": "log1p"}
+STATIC_TITLE = "k-NN error (%), each review left out in turn"
 CHANGE_TITLE = "After a change: final k-NN error (%), pairs to within a point of it"
 N_SHOWN = 3000  # points of a scatter plot: more hide one another
 SIDES = (plots.COLOURS[0], plots.COLOURS[1])
@@ -28,26 +32,14 @@ PUBLISHED = {  # the paper's k-NN errors: before, PCA-2, learned in 2 dimensions
 }
 
 
-def print_results(results: Mapping[str, Any], console: Console) -> None:
+def print_results(results: Json, console: Console) -> None:
     """The tables and claims, for a terminal."""
-    for title, (columns, rows) in (
-        ("k-NN error (%), each review left out in turn", static_table(results)),
-        (CHANGE_TITLE, change_table(results)),
-    ):
-        table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left")
-        for column in columns:
-            words = column in ("question", "rows", "method", "change")
-            table.add_column(column, justify="left" if words else "right")
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
-    for claim in results["claims"]:
-        verdict = "held    " if claim["held"] else "not held"
-        console.print(f"{verdict} {claim['claim']}: {claim['evidence']}", highlight=False)
-    console.print()
+    console.print(f"{results['n_reviews']:,} reviews, {results['n_words']:,} words\n")
+    tables = {STATIC_TITLE: static_table(results), CHANGE_TITLE: change_table(results)}
+    report.print_results(tables, results["claims"], console)
 
 
-def static_table(results: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def static_table(results: Json) -> Cells:
     """Errors of the static embeddings."""
     columns = ["question", "rows", "method", "all", "2-D", "5-D"]
     columns += ["unseen 2-D", "5-D", "words", "≠ 0"]
@@ -68,7 +60,7 @@ def static_table(results: Mapping[str, Any]) -> tuple[list[str], list[list[str]]
     return columns, rows
 
 
-def change_table(results: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def change_table(results: Json) -> Cells:
     """How soon each method recovered."""
     columns = ["change", "method", "final", "pairs to it", "to oracle's"]
     rows = [
@@ -89,16 +81,15 @@ def _per_cent(error: float | None) -> str:
     return "" if error is None else f"{100 * error:.2f}"
 
 
-def _interval(found: Mapping[str, Any], factor: float = 1.0, digits: int = 0) -> str:
+def _interval(found: Json, factor: float = 1.0, digits: int = 0) -> str:
     if found["mean"] is None:
         return f"not in all runs ({found['reached']})"
     mean, low, high = (factor * found[key] for key in ("mean", "low", "high"))
     return f"{mean:,.{digits}f} ± {(high - low) / 2:,.{digits}f}"
 
 
-def draw(results: Mapping[str, Any], pictures: Mapping[str, Any], out: Path) -> list[Path]:
-    """``figure.png`` and ``figure.pdf``: the embeddings above, the changes below."""
-    plots.check_available()
+def draw(results: Json, pictures: Pictures) -> "Figure":
+    """The embeddings above, the changes below."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -114,10 +105,10 @@ def draw(results: Mapping[str, Any], pictures: Mapping[str, Any], out: Path) -> 
             below.subplots(1, 2, sharey=True), results["changes"].items(), strict=True
         ):
             _lines(axes, results["steps"], change, each["methods"])
-    return save_figure(figure, out)
+    return figure
 
 
-def _error(results: Mapping[str, Any], question: str, kind: str) -> float:
+def _error(results: Json, question: str, kind: str) -> float:
     method = "PCA" if kind == "PCA" else "COMID"
     for row in results["static"]:
         if (row["question"], row["features"], row["method"]) == (question, "unit", method):
@@ -125,13 +116,11 @@ def _error(results: Mapping[str, Any], question: str, kind: str) -> float:
     raise KeyError(question)
 
 
-def _shown(n_points: int) -> Any:
+def _shown(n_points: int) -> Ints:
     return np.random.default_rng(0).permutation(n_points)[:N_SHOWN]
 
 
-def _scatter(
-    axes: "Axes", question: str, kind: str, picture: Mapping[str, Any], error: float
-) -> None:
+def _scatter(axes: "Axes", question: str, kind: str, picture: Picture, error: float) -> None:
     shown = _shown(len(picture["labels"]))
     points, labels = picture[kind][shown], picture["labels"][shown]
     axes.scatter(
@@ -157,9 +146,9 @@ def _scatter(
     axes.legend(loc="upper right", fontsize=7, handletextpad=0.1, borderpad=0.1)
 
 
-def _lines(axes: "Axes", steps: Sequence[int], change: str, methods: Mapping[str, Any]) -> None:
+def _lines(axes: "Axes", steps: Sequence[int], change: str, methods: Json) -> None:
     for colour, (name, method) in zip(plots.COLOURS, methods.items(), strict=False):
-        mean, low, high = (100 * np.array(method["error"][key]) for key in ("mean", "low", "high"))
+        mean, low, high = report.band_of(method["error"])
         axes.plot(steps, mean, color=colour, linewidth=1.6, label=name)
         axes.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
     axes.set_xscale("symlog", linthresh=max(steps[1], 1))
@@ -174,14 +163,12 @@ def _lines(axes: "Axes", steps: Sequence[int], change: str, methods: Mapping[str
     axes.legend(loc="upper right")
 
 
-def _top(methods: Mapping[str, Any]) -> float:
+def _top(methods: Json) -> float:
     """The largest error among those that know something: a learner at its start knows nothing."""
     return 100 * float(max(max(method["error"]["mean"][1:]) for method in methods.values()))
 
 
-def page(
-    results: Mapping[str, Any], pictures: Mapping[str, Any], versions: Mapping[str, str]
-) -> Page:
+def page(results: Json, pictures: Pictures, versions: Mapping[str, str]) -> Page:
     """The report, interactive."""
     found = Page("Amazon reviews: two questions, and a change between them")
     static = results["n_pairs_static"]
@@ -201,6 +188,13 @@ def page(
             for claim in results["claims"]
         ],
     )
+    _add_static(found, results, pictures)
+    _add_changes(found, results)
+    report.add_settings(found, results, versions)
+    return found
+
+
+def _add_static(found: Page, results: Json, pictures: Pictures) -> None:
     found.heading("Each question for itself")
     found.paragraph(
         "k-NN error (%) among the reviews as they are (all dimensions), in the first principal "
@@ -215,6 +209,9 @@ def page(
     )
     found.table(*static_table(results))
     found.figure(_scatters(pictures))
+
+
+def _add_changes(found: Page, results: Json) -> None:
     found.heading("A question that changes")
     found.figure(_changes(results))
     found.paragraph(
@@ -232,19 +229,9 @@ def page(
             for number, sides in enumerate(directions)
         ]
         found.table(["", "direction", "one side", "other side"], rows, caption=change)
-    found.heading("Settings")
-    found.table(
-        ["method", "settings"],
-        [
-            [name, ", ".join(f"{key}={value}" for key, value in given.items())]
-            for name, given in results["settings"].items()
-        ],
-    )
-    found.paragraph("Versions: " + ", ".join(f"{name} {v}" for name, v in versions.items()) + ".")
-    return found
 
 
-def _scatters(pictures: Mapping[str, Any]) -> "Figure":
+def _scatters(pictures: Pictures) -> "Interactive":
     from plotly.graph_objects import Scattergl
     from plotly.subplots import make_subplots
 
@@ -275,46 +262,16 @@ def _scatters(pictures: Mapping[str, Any]) -> "Figure":
     return figure
 
 
-def _changes(results: Mapping[str, Any]) -> "Figure":
-    from plotly.graph_objects import Scatter
+def _changes(results: Json) -> "Interactive":
     from plotly.subplots import make_subplots
 
     changes, steps = results["changes"], results["steps"]
     figure = make_subplots(1, len(changes), subplot_titles=list(changes), shared_yaxes=True)
     for column, each in enumerate(changes.values(), start=1):
         for colour, (name, method) in zip(plots.COLOURS, each["methods"].items(), strict=False):
-            mean, low, high = (
-                (100 * np.array(method["error"][key])).round(4).tolist()
-                for key in ("mean", "low", "high")
-            )
-            red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-            for y, fill in ((high, None), (low, "tonexty")):
-                figure.add_trace(
-                    Scatter(
-                        x=steps,
-                        y=y,
-                        fill=fill,
-                        line_width=0,
-                        fillcolor=f"rgba({red},{green},{blue},0.18)",
-                        hoverinfo="skip",
-                        showlegend=False,
-                        legendgroup=name,
-                    ),
-                    1,
-                    column,
-                )
-            figure.add_trace(
-                Scatter(
-                    x=steps,
-                    y=mean,
-                    name=name,
-                    line_color=colour,
-                    legendgroup=name,
-                    showlegend=column == 1,
-                ),
-                1,
-                column,
-            )
+            band = report.band_of(method["error"])
+            report.add_band(figure, (1, column), steps, band, name, colour)
+            figure.data[-1].showlegend = column == 1
     top = max(_top(each["methods"]) for each in changes.values())
     figure.update_yaxes(range=[0, 1.3 * top])
     figure.update_yaxes(title_text="k-NN error in 5 dimensions (%)", col=1)

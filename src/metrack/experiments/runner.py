@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -26,8 +27,7 @@ from rich.progress import (
 
 from metrack.experiments.report import write_json
 
-Table = dict[str, Any]  # a trial's numbers: columns of equal lengths
-PART = 20  # trials a file: what an interruption may cost
+Table = dict[str, NDArray[Any]]  # a trial's numbers: columns of equal lengths
 PATIENCE = 5  # seconds until a cluster must answer
 
 
@@ -37,6 +37,27 @@ def check_available() -> None:
         import pyarrow  # noqa: F401
     except ImportError:
         raise ImportError("raw results need pyarrow: pip install 'metrack[io]'") from None
+
+
+class Trials(NamedTuple):
+    """The trials of a study.
+
+    Attributes
+    ----------
+    run : callable
+        From a trial's number to its columns; can be pickled.
+    n : int
+        How many: 0 to n - 1.
+    warm_up : callable, optional
+        Compiles all that trials need, so that workers find it on disk.
+    per_file : int
+        Trials that are kept together: what an interruption may cost.
+    """
+
+    run: Callable[[int], Table]
+    n: int
+    warm_up: Callable[[], object] | None = None
+    per_file: int = 20
 
 
 class TrialStore:
@@ -69,7 +90,7 @@ class TrialStore:
         import pyarrow.parquet as pq
 
         names = list(next(iter(trials.values())))
-        columns: dict[str, Any] = {
+        columns: Table = {
             "trial": np.repeat(list(trials), [len(each[names[0]]) for each in trials.values()])
         }
         for name in names:
@@ -79,7 +100,7 @@ class TrialStore:
         pq.write_table(pa.table(columns), beside)
         beside.replace(path)
 
-    def load(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
+    def load(self, columns: Sequence[str] | None = None) -> Table:
         """Columns of all trials, in the order of their numbers."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -104,8 +125,7 @@ def _check_same(folder: Path, old: Any, new: Mapping[str, Any]) -> None:
 
 
 def run_trials(
-    trial: Callable[[int], Table],
-    n_trials: int,
+    trials: Trials,
     store: TrialStore,
     n_jobs: int = -1,
     cluster: str | None = None,
@@ -115,10 +135,7 @@ def run_trials(
 
     Parameters
     ----------
-    trial : callable
-        From a trial's number to its columns; can be pickled.
-    n_trials : int
-        Trials 0 to n_trials - 1.
+    trials : Trials
     store : TrialStore
     n_jobs : int
         Processes on this machine; -1 for one a core.
@@ -130,26 +147,31 @@ def run_trials(
     from joblib import Parallel, delayed
     from threadpoolctl import threadpool_limits
 
-    missing = sorted(set(range(n_trials)) - store.finished())
+    missing = sorted(set(range(trials.n)) - store.finished())
     if not missing:
         return
+    console = console or Console()
+    if trials.warm_up is not None and cluster is None:
+        with console.status("Compiling, once ..."):
+            trials.warm_up()
     # Trials may run in this process: afterwards it has its threads back.
     with _engine(cluster, n_jobs) as workers, threadpool_limits(1):
-        results = Parallel(n_jobs=workers, return_as="generator")(
-            delayed(_single_threaded)(trial, number) for number in missing
+        # Data is copied to workers: arrays on disk would be read-only, and compiled for again.
+        results = Parallel(n_jobs=workers, return_as="generator", max_nbytes=None)(
+            delayed(_single_threaded)(trials.run, number) for number in missing
         )
-        done = _shown(zip(missing, results, strict=True), n_trials, len(missing), console)
-        while part := dict(islice(done, PART)):
+        done = _shown(zip(missing, results, strict=True), trials.n, len(missing), console)
+        while part := dict(islice(done, trials.per_file)):
             store.add(part)
 
 
-def _single_threaded(trial: Callable[[int], Table], number: int) -> Table:
+def _single_threaded(run: Callable[[int], Table], number: int) -> Table:
     """A trial with one BLAS thread: more are slower on small matrices, and round differently."""
     from threadpoolctl import threadpool_limits
 
     # While the worker lives: this may be one of its threads, and others are at work.
     threadpool_limits(1)
-    return trial(number)
+    return run(number)
 
 
 @contextmanager
@@ -191,7 +213,7 @@ def connect(cluster: str) -> Iterator[Any]:
 
 
 def _shown(
-    done: Iterator[tuple[int, Table]], n_trials: int, n_missing: int, console: Console | None
+    done: Iterator[tuple[int, Table]], n_trials: int, n_missing: int, console: Console
 ) -> Iterator[tuple[int, Table]]:
     """The same, with a bar that says how long it will take."""
     columns = (
@@ -202,7 +224,6 @@ def _shown(
         TextColumn("left:"),
         TimeRemainingColumn(elapsed_when_finished=False),
     )
-    console = console or Console()
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:

@@ -62,9 +62,8 @@ def tune(out: Path, n_trials: int, n_jobs: int) -> None:
     candidates = {name: _candidates(grid) for name, grid in GRIDS.items()}
     settings = {"grids": GRIDS, "seed": SEED, "metrack": versions().get("metrack")}
     store = runner.TrialStore(out, settings)
-    runner.run_trials(
-        functools.partial(score_all, candidates), n_trials, store, n_jobs, None, console
-    )
+    trials = runner.Trials(functools.partial(score_all, candidates), n_trials)
+    runner.run_trials(trials, store, n_jobs, None, console)
     columns = store.load()
     found: dict[str, Any] = {}
     for name, tried in candidates.items():
