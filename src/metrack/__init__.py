@@ -1,7 +1,8 @@
 """metrack: a distance metric that stays right while the world changes."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from metrack import registry
 
 if TYPE_CHECKING:
     from metrack.estimators.comid import COMID as COMID
@@ -17,23 +18,6 @@ if TYPE_CHECKING:
     from metrack.estimators.pola import POLA as POLA
     from metrack.estimators.sadl import SADL as SADL
     from metrack.estimators.sliding_window import SlidingWindow as SlidingWindow
-
-# Imported on first use: numba and scikit-learn take their time.
-_HOMES = {
-    "COMID": "metrack.estimators.comid",
-    "FromLabels": "metrack.estimators.from_labels",
-    "FromTransformer": "metrack.estimators.from_transformer",
-    "ITML": "metrack.estimators.itml",
-    "LEGO": "metrack.estimators.lego",
-    "LMNN": "metrack.estimators.lmnn",
-    "MMC": "metrack.estimators.mmc",
-    "OASIS": "metrack.estimators.oasis",
-    "OnlineITML": "metrack.estimators.online_itml",
-    "POLA": "metrack.estimators.pola",
-    "SADL": "metrack.estimators.sadl",
-    "SlidingWindow": "metrack.estimators.sliding_window",
-    "load": "metrack.estimators.persistence",
-}
 
 __all__ = [
     "COMID",
@@ -52,11 +36,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+def __getattr__(name: str) -> object:
+    if name in registry.ESTIMATORS:
+        return registry.estimator(name)
+    if name == "load":
+        from metrack.estimators.persistence import load
+
+        return load
     raise AttributeError(f"module 'metrack' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOMES]
+    return [*globals(), *__all__]

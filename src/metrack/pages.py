@@ -6,7 +6,7 @@ Needs the ``plots`` extra for figures, and imports it only when a page with figu
 import html
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -70,7 +70,7 @@ class Page:
         return self._add(f"<p>{html.escape(text)}</p>")
 
     def table(
-        self, columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = ""
+        self, columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str = ""
     ) -> Self:
         """Add a table; numbers come as they are to be read."""
         head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)

@@ -9,7 +9,8 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 
 from metrack import COMID
-from metrack.evaluate import exceedance, kmeans, kmeans_nmi, nmi, wilson_interval
+from metrack.evaluate import exceedance, kmeans_nmi, wilson_interval
+from metrack.evaluate.clustering import kmeans, nmi
 from metrack.streams import DriftingClusters, paper_schedule
 
 LABELS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=40)

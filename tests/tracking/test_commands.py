@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 
 import metrack
 from metrack import cli
-from metrack.commands.settings import ESTIMATORS, settings, value_of
+from metrack.commands.settings import settings, value_of
+from metrack.registry import TRACKERS
 from tests.tracking.feedback import HEADER, make_feedback, wide_lines, write_csv
 
 ITEMS, ROWS, Y = make_feedback()
@@ -117,7 +118,7 @@ def test_settings_by_option_and_by_file(folder):
 
 def test_every_setting_of_every_tracker_has_an_option():
     found = {setting.name: setting for setting in settings()}
-    for name in ESTIMATORS:
+    for name in TRACKERS:
         given = getattr(metrack, name)().get_params()
         for each in set(given) - {"preprocessor"}:
             assert found[each].defaults[name] == str(given[each])

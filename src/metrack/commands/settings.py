@@ -8,15 +8,10 @@ import ast
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-ESTIMATORS = {
-    "SADL": "metrack.estimators.sadl",
-    "COMID": "metrack.estimators.comid",
-    "OnlineITML": "metrack.estimators.online_itml",
-    "LEGO": "metrack.estimators.lego",
-    "POLA": "metrack.estimators.pola",
-}
+from metrack.registry import ESTIMATORS, TRACKERS
+
 LEFT_OUT = {"self", "preprocessor"}  # --items gives the points
 ENTRY = re.compile(r"^(\w+(?:, \w+)*) : (.+)$")
 
@@ -42,8 +37,8 @@ class Setting(NamedTuple):
 def settings() -> list[Setting]:
     """All settings of all trackers, in the order of their signatures."""
     found: dict[str, Setting] = {}
-    for tracker, module in ESTIMATORS.items():
-        defaults, described = _read(module, tracker)
+    for tracker in TRACKERS:
+        defaults, described = _read(ESTIMATORS[tracker], tracker)
         for name, default in defaults.items():
             kind, text = described.get(name, ("", ""))
             setting = found.setdefault(name, Setting(name, kind, text, {}))
@@ -53,7 +48,7 @@ def settings() -> list[Setting]:
     return list(found.values())
 
 
-def value_of(text: str) -> Any:
+def value_of(text: str) -> float | str | None:
     """A setting as it was typed: a number, none, or a word."""
     if text.lower() == "none":
         return None

@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from metrack.commands.settings import ESTIMATORS, settings, value_of
+from metrack.commands.settings import settings, value_of
+from metrack.registry import TRACKERS
+from metrack.registry import estimator as find_estimator
 
 if TYPE_CHECKING:
-    from metrack.tracking.loop import Progress
+    from metrack.estimators.online import OnlineLearner
+    from metrack.tracking.loop import Progress, Run
 
+Settings = dict[str, float | str | None]  # of an estimator, as they were typed
+LAYOUTS = ("auto", "wide", "ids")
+FORMATS = ("auto", "csv", "jsonl", "parquet", "arrow")
 PANEL = "Settings of the estimator"
 EXIT_CODES = (
     "Exit codes: 0 done, 1 failed (a file, the disk), 2 wrong use (options, rows, a state)."
@@ -134,7 +140,7 @@ def track(
     source: Source,
     out: Annotated[Path, typer.Option(help="Folder for the state; made if missing.")],
     estimator: Annotated[
-        str | None, typer.Option(help=f"{', '.join(ESTIMATORS)}. [default: SADL]")
+        str | None, typer.Option(help=f"{', '.join(TRACKERS)}. [default: SADL]")
     ] = None,
     items: ItemsOption = None,
     layout: LayoutOption = "auto",
@@ -182,36 +188,43 @@ def track(
     from metrack.tracking.columns import Columns, parse_columns
     from metrack.tracking.items import read_items
     from metrack.tracking.loop import Run
-    from metrack.tracking.loop import track as run
     from metrack.tracking.saving import SavePolicy
 
-    asked: dict[str, Any] = dict(ctx.obj or {})
+    asked: Settings = dict(ctx.obj or {})
     learner = _make_estimator(estimator or "SADL", asked)
     if estimator is not None:
         asked["estimator"] = estimator
-    given = Run(
-        source=source,
-        out=out,
-        learner=learner,
-        settings=asked,
-        items=None if items is None else read_items(items),
-        layout=_one_of("layout", layout, ("auto", "wide", "ids")),
-        format_=_one_of("format", format, ("auto", "csv", "jsonl", "parquet", "arrow")),
-        columns=Columns() if columns is None else parse_columns(columns),
-        bad_rows=bad_rows,
-        new_source=new_source,
-        new_items=new_items,
-        saves=SavePolicy(save_pairs, save_seconds),
+    _track(
+        Run(
+            source=source,
+            out=out,
+            learner=learner,
+            settings=asked,
+            items=None if items is None else read_items(items),
+            layout=_one_of("layout", layout, LAYOUTS),
+            format_=_one_of("format", format, FORMATS),
+            columns=Columns() if columns is None else parse_columns(columns),
+            bad_rows=bad_rows,
+            new_source=new_source,
+            new_items=new_items,
+            saves=SavePolicy(save_pairs, save_seconds),
+        )
     )
+
+
+def _track(run: "Run") -> None:
+    """Track, and say in a line how it went."""
+    from metrack.tracking.loop import track
+
     start = time.monotonic()
-    done = _with_bar(lambda show, log: run(given, show, log))
+    done = _with_bar(lambda show, log: track(run, show, log))
     speed = done.pairs / max(time.monotonic() - start, 1e-9)
     bad = f", {_counted(done.bad, 'bad row')} left out" if done.bad else ""
     if done.seen == 0:
-        typer.echo(f"{source}: no pairs{bad}; nothing saved")
+        typer.echo(f"{run.source}: no pairs{bad}; nothing saved")
         return
     typer.echo(
-        f"{out}: {_counted(done.seen, 'pair')} learned, {done.pairs:,} of them now "
+        f"{run.out}: {_counted(done.seen, 'pair')} learned, {done.pairs:,} of them now "
         f"({speed:,.0f}/s){bad}; loss of late {done.loss:.4g}"
     )
 
@@ -226,22 +239,21 @@ def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
     return value
 
 
-def _make_estimator(name: str, asked: dict[str, Any]) -> Any:
-    from importlib import import_module
-
-    if name not in ESTIMATORS:
-        raise ValueError(f"--estimator {name!r}; choose one of {', '.join(ESTIMATORS)}")
-    kind = getattr(import_module(ESTIMATORS[name]), name)
+def _make_estimator(name: str, asked: Settings) -> "OnlineLearner":
+    if name not in TRACKERS:
+        raise ValueError(f"--estimator {name!r}; choose one of {', '.join(TRACKERS)}")
+    kind = find_estimator(name)
     wrong = [each for each in asked if each not in kind().get_params()]
     if wrong:
         raise ValueError(f"--{wrong[0].replace('_', '-')} is no setting of {name}")
     # A run that is interrupted draws the same numbers as one that is not.
-    return kind(**{"random_state": 0, **asked})
+    learner: OnlineLearner = kind(**{"random_state": 0, **asked})
+    return learner
 
 
 def _with_bar(
     run: "Callable[[Callable[[Progress], None], Callable[[str], None]], Progress]",
-) -> Any:
+) -> "Progress":
     """Show progress on a terminal; the log goes to the standard error everywhere."""
     from rich.progress import Progress as Bar
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -307,8 +319,8 @@ def distance(
         source,
         points,
         out,
-        _one_of("layout", layout, ("auto", "wide", "ids")),
-        _one_of("format", format, ("auto", "csv", "jsonl", "parquet", "arrow")),
+        _one_of("layout", layout, LAYOUTS),
+        _one_of("format", format, FORMATS),
         None if columns is None else parse_columns(columns),
     )
     if out is not None:

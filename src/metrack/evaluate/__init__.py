@@ -4,15 +4,7 @@ Rounds are counted from 0, and an interval (start, stop) is the rounds from ``st
 including, ``stop``, as in a slice of the losses.
 """
 
-from metrack.evaluate.clustering import (
-    Clusters,
-    Interval,
-    exceedance,
-    kmeans,
-    kmeans_nmi,
-    nmi,
-    wilson_interval,
-)
+from metrack.evaluate.clustering import Interval, exceedance, kmeans_nmi, wilson_interval
 from metrack.evaluate.hindsight import BestFixed, best_fixed
 from metrack.evaluate.meta import MetaRegret, Trace, meta_regret, trace
 from metrack.evaluate.neighbours import knn_error, leave_one_out_error
@@ -29,7 +21,6 @@ from metrack.evaluate.regret import (
 
 __all__ = [
     "BestFixed",
-    "Clusters",
     "Interval",
     "MetaRegret",
     "Trace",
@@ -40,12 +31,10 @@ __all__ = [
     "exceedance",
     "fading_mean",
     "interval_regret",
-    "kmeans",
     "kmeans_nmi",
     "knn_error",
     "leave_one_out_error",
     "meta_regret",
-    "nmi",
     "path_length",
     "rate_of_change",
     "recovery_times",

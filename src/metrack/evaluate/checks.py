@@ -1,13 +1,12 @@
 """Checks of arrays that all measures share."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from metrack.checks import Floats
 
 
-def check_losses(losses: Any, name: str = "losses") -> Floats:
+def check_losses(losses: ArrayLike, name: str = "losses") -> Floats:
     """One finite number a round, for at least one round."""
     array = _finite(losses, name)
     if array.ndim != 1 or array.size == 0:
@@ -15,7 +14,7 @@ def check_losses(losses: Any, name: str = "losses") -> Floats:
     return array
 
 
-def check_rivals(losses: Any, n_rounds: int, several: bool = True) -> Floats:
+def check_rivals(losses: ArrayLike, n_rounds: int, several: bool = True) -> Floats:
     """Losses of one comparator (n_rounds,) or several (n, n_rounds), as a 2-D array."""
     array = _finite(losses, "comparator_losses")
     if array.shape[-1:] == (n_rounds,) and array.ndim <= 1 + several and array.size:
@@ -27,7 +26,7 @@ def check_rivals(losses: Any, n_rounds: int, several: bool = True) -> Floats:
     )
 
 
-def _finite(values: Any, name: str) -> Floats:
+def _finite(values: ArrayLike, name: str) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     wrong = np.argwhere(~np.isfinite(array))
     if wrong.size:
@@ -36,7 +35,7 @@ def _finite(values: Any, name: str) -> Floats:
     return array
 
 
-def check_points(X: Any, name: str) -> Floats:
+def check_points(X: ArrayLike, name: str) -> Floats:
     """Finite numbers, a point a row; an embedding without any dimension is allowed."""
     array = _finite(X, name)
     if array.ndim != 2 or not len(array):

@@ -3,9 +3,10 @@
 Points are stored feature by feature, so that all loops over them are whole vector instructions.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from metrack.checks import Floats, Ints, number, whole
 from metrack.engine.numerics.kernels import add_scaled, copy, dot, fill, inner, kernel, routine
@@ -42,7 +43,7 @@ class Interval(NamedTuple):
 
 
 def kmeans(
-    X: Any, n_clusters: int, n_init: int = 4, random_state: int | np.random.Generator = 0
+    X: ArrayLike, n_clusters: int, n_init: int = 4, random_state: int | np.random.Generator = 0
 ) -> Clusters:
     """Lloyd's k-means from several starts by greedy k-means++, as scikit-learn's ``KMeans`` does.
 
@@ -57,7 +58,7 @@ def kmeans(
 
     Examples
     --------
-    >>> from metrack.evaluate import kmeans
+    >>> from metrack.evaluate.clustering import kmeans
     >>> found = kmeans([[0.0], [1.0], [8.0], [9.0]], 2)
     >>> float(found.inertia), sorted(found.centres.ravel().tolist())
     (1.0, [0.5, 8.5])
@@ -87,7 +88,7 @@ def kmeans(
     return Clusters(work.labels, centres + middle, inertia)
 
 
-def nmi(labels: Any, found: Any) -> float:
+def nmi(labels: ArrayLike, found: ArrayLike) -> float:
     """Normalised mutual information of two labellings: 1 the same partition, 0 independent ones.
 
     The mutual information is divided by the mean of the two entropies, as scikit-learn's
@@ -100,7 +101,7 @@ def nmi(labels: Any, found: Any) -> float:
 
     Examples
     --------
-    >>> from metrack.evaluate import nmi
+    >>> from metrack.evaluate.clustering import nmi
     >>> nmi([0, 0, 1, 1], [1, 1, 0, 0]), nmi([0, 0, 1, 1], [0, 1, 0, 1])
     (1.0, 0.0)
     """
@@ -119,7 +120,7 @@ def nmi(labels: Any, found: Any) -> float:
 
 
 def kmeans_nmi(
-    X: Any, labels: Any, n_init: int = 4, random_state: int | np.random.Generator = 0
+    X: ArrayLike, labels: ArrayLike, n_init: int = 4, random_state: int | np.random.Generator = 0
 ) -> float:
     """NMI of the true labels with the clusters that k-means finds, as many as there are labels.
 
@@ -144,7 +145,7 @@ def kmeans_nmi(
     return nmi(codes, kmeans(X, len(np.unique(codes)), n_init, random_state).labels)
 
 
-def exceedance(values: Any, level: float = 0.8, confidence: float = 0.95) -> Interval:
+def exceedance(values: ArrayLike, level: float = 0.8, confidence: float = 0.95) -> Interval:
     """Share of values above a level, with Wilson's interval for the probability.
 
     Parameters

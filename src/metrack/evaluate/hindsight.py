@@ -1,8 +1,9 @@
 """The best fixed metric in hindsight: what static regret is measured against."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from metrack.checks import Floats, number, whole
 from metrack.engine.numerics.losses import HINGE, LOSSES, Kind
@@ -65,7 +66,7 @@ class _Problem(NamedTuple):
 
 
 def best_fixed(
-    pairs: Any, y: Any, loss: str = "hinge", rho: float = 0.01, n_iterations: int = 500
+    pairs: ArrayLike, y: ArrayLike, loss: str = "hinge", rho: float = 0.01, n_iterations: int = 500
 ) -> BestFixed:
     """The metric and threshold that do best on all pairs together, had they been known.
 

@@ -1,9 +1,9 @@
 """The ensemble's own regret, against its learners: the part of the guarantee that holds surely."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from metrack.checks import Bools, Floats, Ints
 from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
@@ -87,7 +87,7 @@ class MetaRegret:
         return bool(self.within.all())
 
 
-def trace(tracker: SADL, pairs: Any, y: Any) -> Trace:
+def trace(tracker: SADL, pairs: ArrayLike, y: ArrayLike) -> Trace:
     """Let a tracker observe pairs one at a time, and record what its combiner did.
 
     The tracker ends up as after ``tracker.observe(pairs, y)``, bit for bit.
@@ -161,7 +161,7 @@ def meta_regret(trace: Trace) -> MetaRegret:
             "combiner='sadl', 'cbce' or 'adanormalhedge'"
         )
     sums = np.pad(np.cumsum(np.nan_to_num(trace.regret), axis=0), ((1, 0), (0, 0)))
-    start, scale = _births(trace)
+    start, scale = _activated(trace)
     length = trace.first_interval * 2**scale
     stop = np.minimum(start + length, len(trace.p))
     return MetaRegret(
@@ -173,8 +173,8 @@ def meta_regret(trace: Trace) -> MetaRegret:
     )
 
 
-def _births(trace: Trace) -> tuple[Ints, Ints]:
-    """Round and scale of each interval's start: where the cover's time is a multiple of length."""
+def _activated(trace: Trace) -> tuple[Ints, Ints]:
+    """Round and scale of each activated expert: where the cover's time is a multiple of length."""
     time = trace.n_before + trace.first_interval + np.arange(len(trace.p))
     starts = [
         np.flatnonzero(time % (trace.first_interval * 2**scale) == 0)
@@ -184,7 +184,7 @@ def _births(trace: Trace) -> tuple[Ints, Ints]:
     return np.concatenate(starts), scales
 
 
-def _check(tracker: SADL, pairs: Any, y: Any) -> int:
+def _check(tracker: SADL, pairs: ArrayLike, y: ArrayLike) -> int:
     """Refuse bad input before the first pair is learned; returns the number of pairs."""
     fitted = hasattr(tracker, "bank_")
     preprocessor = tracker.preprocessor_ if fitted else check_preprocessor(tracker.preprocessor)

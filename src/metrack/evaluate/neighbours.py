@@ -4,11 +4,9 @@ Distances are found in single precision by one matrix product; those that may be
 by the bound on its rounding error, a dozen a point, are computed anew in double precision.
 """
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from metrack.checks import Floats, Ints, whole
 from metrack.engine.numerics.kernels import dot, inner, kernel, reduction
@@ -23,7 +21,9 @@ FAR = np.float32(1e30)  # what fills up the last block
 UNIT = 2.0**-24  # rounding of a single-precision number, relative
 
 
-def knn_error(X: Any, labels: Any, X_test: Any, labels_test: Any, n_neighbors: int = 5) -> float:
+def knn_error(
+    X: ArrayLike, labels: ArrayLike, X_test: ArrayLike, labels_test: ArrayLike, n_neighbors: int = 5
+) -> float:
     """Share of held-out points that their nearest neighbours in X assign wrongly.
 
     The majority decides, and where it is shared the smallest label: as in scikit-learn's
@@ -54,7 +54,10 @@ def knn_error(X: Any, labels: Any, X_test: Any, labels_test: Any, n_neighbors: i
 
 
 def leave_one_out_error(
-    X: Any, labels: Any, n_neighbors: int = 5, n_tested: int | None = None
+    X: ArrayLike | sp.csr_array,
+    labels: ArrayLike,
+    n_neighbors: int = 5,
+    n_tested: int | None = None,
 ) -> float:
     """Share of points that their nearest neighbours, themselves left out, assign wrongly.
 
@@ -74,7 +77,8 @@ def leave_one_out_error(
     >>> leave_one_out_error([[0.0], [1.0], [9.0], [9.5]], [0, 0, 1, 0], n_neighbors=1)
     0.5
     """
-    points, codes = _check(X, labels, "X", sparse=True)
+    points = check_sparse(X, "X") if sp.issparse(X) else check_points(X, "X")
+    codes = _check_codes(labels, points.shape[0], "X")
     own = np.arange(whole("n_tested", n_tested or len(codes), most=len(codes)))
     n_neighbors = whole("n_neighbors", n_neighbors, most=len(codes) - 1)
     if isinstance(points, sp.csr_array):
@@ -84,15 +88,19 @@ def leave_one_out_error(
     return float(np.mean(_majority(codes[found]) != codes[: len(own)]))
 
 
-def _check(X: Any, labels: Any, name: str, sparse: bool = False) -> tuple[Any, Ints]:
-    points: Any = check_sparse(X, name) if sparse and sp.issparse(X) else check_points(X, name)
+def _check(X: ArrayLike, labels: ArrayLike, name: str) -> tuple[Floats, Ints]:
+    points = check_points(X, name)
+    return points, _check_codes(labels, len(points), name)
+
+
+def _check_codes(labels: ArrayLike, n_points: int, name: str) -> Ints:
     codes = np.asarray(labels)
-    if codes.shape != points.shape[:1] or codes.dtype.kind not in "iu" or codes.min() < 0:
+    if codes.shape != (n_points,) or codes.dtype.kind not in "iu" or codes.min() < 0:
         raise ValueError(
-            f"{name} has {points.shape[0]} points; their labels must be as many whole numbers "
+            f"{name} has {n_points} points; their labels must be as many whole numbers "
             "from 0 (np.unique(..., return_inverse=True) makes them)"
         )
-    return points, codes.astype(np.int64)
+    return codes.astype(np.int64)
 
 
 def _nearest(points: Floats, queries: Floats, own: Ints, k: int) -> Ints:

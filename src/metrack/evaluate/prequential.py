@@ -4,15 +4,14 @@ The names are those of Gama, Sebastião and Rodrigues, On evaluating stream lear
 (2013).
 """
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from metrack.checks import Floats, number, whole
 from metrack.evaluate.checks import check_losses
 
 
-def running_mean(losses: Any) -> Floats:
+def running_mean(losses: ArrayLike) -> Floats:
     """Mean of all losses so far, round by round.
 
     Examples
@@ -25,7 +24,7 @@ def running_mean(losses: Any) -> Floats:
     return mean
 
 
-def windowed_mean(losses: Any, window: int) -> Floats:
+def windowed_mean(losses: ArrayLike, window: int) -> Floats:
     """Mean of the latest ``window`` losses, round by round; of all of them while they are fewer.
 
     Examples
@@ -38,7 +37,7 @@ def windowed_mean(losses: Any, window: int) -> Floats:
     return np.concatenate([running_mean(array)[: width - 1], full_windows(array, width)])
 
 
-def fading_mean(losses: Any, fading: float = 0.99) -> Floats:
+def fading_mean(losses: ArrayLike, fading: float = 0.99) -> Floats:
     """Weighted mean of all losses so far, a loss k rounds ago counting fading^k times.
 
     It remembers about 1 / (1 - fading) rounds.

@@ -4,16 +4,16 @@
 """
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from metrack.checks import Floats, number, whole
 from metrack.evaluate.checks import check_losses
 from metrack.evaluate.prequential import full_windows
 
 
-def rate_of_change(metrics: Any) -> Floats:
+def rate_of_change(metrics: ArrayLike) -> Floats:
     """Frobenius norm of the change from each metric to the next, 0 for the first.
 
     Parameters
@@ -36,8 +36,8 @@ def rate_of_change(metrics: Any) -> Floats:
 
 
 def recovery_times(
-    losses: Any,
-    changes: Any,
+    losses: ArrayLike,
+    changes: ArrayLike,
     window: int = 100,
     tolerance: float = 0.1,
     target: float | None = None,
@@ -87,8 +87,8 @@ def recovery_times(
 
 
 def time_to_recover(
-    steps: Any,
-    errors: Any,
+    steps: ArrayLike,
+    errors: ArrayLike,
     change: int | None,
     level: float,
     until: int | None = None,
@@ -148,7 +148,7 @@ def _first_at(values: Floats, level: float) -> int | None:
     return int(reached[0]) if reached.size else None
 
 
-def _check_changes(changes: Any, n_rounds: int, needs_past: bool) -> list[int]:
+def _check_changes(changes: ArrayLike, n_rounds: int, needs_past: bool) -> list[int]:
     found = [whole("a change", change) if change else 0 for change in np.ravel(changes).tolist()]
     if sorted(set(found)) != found or (found and found[-1] >= n_rounds):
         raise ValueError(f"changes are {found}; they must rise and lie within {n_rounds} rounds")

@@ -5,10 +5,10 @@ the same pairs, as `comparator_losses` gives them. Where several comparators are
 that against the best of them: of all so far, or in each interval.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from metrack.checks import Floats, Ints, whole
 from metrack.engine.numerics.losses import LOSSES
@@ -17,10 +17,13 @@ from metrack.estimators.settings import choice
 from metrack.evaluate.checks import check_losses, check_rivals
 from metrack.evaluate.margins import loss_of
 
-Comparator = tuple[Any, Any] | Callable[[int], tuple[Any, Any]]
+Metrics = Iterable[ArrayLike] | Callable[[int], ArrayLike | tuple[ArrayLike, ArrayLike]]
+Comparator = tuple[ArrayLike, ArrayLike] | Callable[[int], tuple[ArrayLike, ArrayLike]]
 
 
-def comparator_losses(pairs: Any, y: Any, comparator: Comparator, loss: str = "hinge") -> Floats:
+def comparator_losses(
+    pairs: ArrayLike, y: ArrayLike, comparator: Comparator, loss: str = "hinge"
+) -> Floats:
     """Losses of given metrics and thresholds on pairs.
 
     Parameters
@@ -58,7 +61,7 @@ def comparator_losses(pairs: Any, y: Any, comparator: Comparator, loss: str = "h
     return loss_of(kind, shortfalls)
 
 
-def static_regret(losses: Any, comparator_losses: Any) -> Floats:
+def static_regret(losses: ArrayLike, comparator_losses: ArrayLike) -> Floats:
     """Regret so far against the best fixed one of some comparators, round by round.
 
     Parameters
@@ -76,7 +79,7 @@ def static_regret(losses: Any, comparator_losses: Any) -> Floats:
     return regret
 
 
-def dynamic_regret(losses: Any, comparator_losses: Any) -> Floats:
+def dynamic_regret(losses: ArrayLike, comparator_losses: ArrayLike) -> Floats:
     """Regret so far against one sequence of comparators, round by round.
 
     Parameters
@@ -92,7 +95,9 @@ def dynamic_regret(losses: Any, comparator_losses: Any) -> Floats:
     return np.cumsum(suffered - check_rivals(comparator_losses, suffered.size, several=False)[0])
 
 
-def interval_regret(losses: Any, comparator_losses: Any, intervals: Any = None) -> Floats:
+def interval_regret(
+    losses: ArrayLike, comparator_losses: ArrayLike, intervals: ArrayLike | None = None
+) -> Floats:
     """Regret on intervals, in each against the best comparator there.
 
     Parameters
@@ -129,7 +134,7 @@ def interval_regret(losses: Any, comparator_losses: Any, intervals: Any = None) 
     return on_all
 
 
-def adaptive_regret(losses: Any, comparator_losses: Any, lengths: Any) -> Floats:
+def adaptive_regret(losses: ArrayLike, comparator_losses: ArrayLike, lengths: ArrayLike) -> Floats:
     """The largest regret on any interval of each length: strongly adaptive regret.
 
     Parameters
@@ -150,7 +155,7 @@ def adaptive_regret(losses: Any, comparator_losses: Any, lengths: Any) -> Floats
     return np.array([(totals[:, w:] - totals[:, :-w]).max() for w in widths])
 
 
-def path_length(metrics: Any, n_rounds: int | None = None) -> Floats:
+def path_length(metrics: Metrics, n_rounds: int | None = None) -> Floats:
     """How far a sequence of metrics has moved: the sum of |M_t+1 - M_t|_F so far, round by round.
 
     Parameters
@@ -169,28 +174,28 @@ def path_length(metrics: Any, n_rounds: int | None = None) -> Floats:
     >>> path_length(lambda t: t * np.eye(4), n_rounds=3)
     array([0., 2., 4.])
     """
+    found: Iterable[ArrayLike]
     if callable(metrics):
-        steps = range(whole("n_rounds", n_rounds))
-        sequence = (metrics(t) for t in steps)
-        arrays = (each[0] if isinstance(each, tuple) else each for each in sequence)
+        given = map(metrics, range(whole("n_rounds", n_rounds)))
+        found = (each[0] if isinstance(each, tuple) else each for each in given)
     else:
-        arrays = iter(metrics)
+        found = metrics
     moved, last = [], None
-    for each in arrays:
+    for each in found:
         now = np.asarray(each, dtype=np.float64)
         moved.append(0.0 if last is None else float(np.linalg.norm(now - last)))
         last = now
     return np.cumsum(moved)
 
 
-def _cumulative(losses: Any, comparator_losses: Any) -> Floats:
+def _cumulative(losses: ArrayLike, comparator_losses: ArrayLike) -> Floats:
     """Regret against each comparator before every round and after the last."""
     suffered = check_losses(losses)
     excess = suffered - check_rivals(comparator_losses, suffered.size)
     return np.pad(np.cumsum(excess, axis=1), ((0, 0), (1, 0)))
 
 
-def _judged(u: Floats, M: Any, mu: Any) -> tuple[Floats, Floats]:
+def _judged(u: Floats, M: ArrayLike, mu: ArrayLike) -> tuple[Floats, Floats]:
     """Squared distances and thresholds for each row of u."""
     (n_rounds, n), metric = u.shape, np.asarray(M, dtype=np.float64)
     if metric.shape not in ((n, n), (n_rounds, n, n)):
@@ -209,7 +214,7 @@ def _judged(u: Floats, M: Any, mu: Any) -> tuple[Floats, Floats]:
     return q, np.broadcast_to(threshold, q.shape)
 
 
-def _check_intervals(intervals: Any, n_rounds: int) -> Ints:
+def _check_intervals(intervals: ArrayLike, n_rounds: int) -> Ints:
     array = np.asarray(intervals)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise ValueError(f"intervals must be whole numbers (n_intervals, 2); got {intervals!r}")

@@ -1,7 +1,5 @@
 """Nearest neighbours among sparse rows, exact, by products of all rows with a few."""
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -11,9 +9,9 @@ ROWS = 128  # queries a product, whose result is dense
 UNIT = 2.0**-53  # rounding of a double-precision number, relative
 
 
-def check_sparse(X: Any, name: str) -> sp.csr_array:
+def check_sparse(X: sp.csr_array, name: str) -> sp.csr_array:
     """Finite numbers, a point a row."""
-    points = sp.csr_array(X, dtype=np.float64)
+    points: sp.csr_array = sp.csr_array(X).astype(np.float64)
     wrong = np.flatnonzero(~np.isfinite(points.data))
     if wrong.size:
         row = int(np.searchsorted(points.indptr, wrong[0], side="right")) - 1

@@ -7,16 +7,16 @@ k-means looks for the clusters.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from metrack.checks import Floats, Ints, whole
 from metrack.evaluate import kmeans_nmi, leave_one_out_error
-from metrack.experiments.methods import METHODS, Follower, tuned
+from metrack.experiments.methods import METHODS, Follower, Settings, tuned
+from metrack.experiments.report import Json
 from metrack.streams import DriftingClusters, Segment, paper_schedule
 
 N_NEIGHBORS = 5
@@ -46,7 +46,7 @@ class Study:
     methods: tuple[str, ...] = tuple(METHODS)
     seed: int = 0
     n_pairs: int = 6000
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=tuned)
+    settings: Mapping[str, Settings] = field(default_factory=tuned)
     segments: tuple[Segment, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class Study:
         steps = np.unique(steps)
         return steps[(steps > 0) & (steps <= self.n_pairs)]
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """The settings as JSON."""
         return {
             "methods": list(self.methods),
@@ -108,11 +108,11 @@ def run_trial(study: Study, number: int) -> dict[str, Floats]:
     """
     stream, steps = study.stream(number), study.steps()
     followers = {
-        name: Follower(name, dict(study.settings.get(name, {})), random_state=number)
+        name: Follower(name, study.settings.get(name, {}), random_state=number)
         for name in study.methods
     }
     found = {name: np.empty((2, len(steps))) for name in (*REFERENCES, *followers)}
-    known: dict[Any, list[Floats]] = {}
+    known: dict[Hashable, list[Floats]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a refit of few iterations need not have converged
         for i, (start, stop) in enumerate(zip([0, *steps[:-1]], steps, strict=True)):

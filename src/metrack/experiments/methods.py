@@ -2,7 +2,7 @@
 
 import importlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from metrack.estimators.sliding_window import SlidingWindow
 
 TUNED = Path(__file__).with_name("tuned.json")
 # The paper's single learner: its steps are explicit, and data are in their own units.
+Settings = Mapping[str, Any]  # of an estimator
 PAPER: dict[str, Any] = {
     "divergence": "frobenius",
     "regularizer": "nuclear",
@@ -99,9 +100,9 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-def tuned() -> dict[str, dict[str, Any]]:
+def tuned() -> dict[str, Settings]:
     """The settings that ``metrack reproduce synthetic-tuning`` chose, by method."""
-    settings: dict[str, dict[str, Any]] = json.loads(TUNED.read_text(encoding="utf-8"))["settings"]
+    settings: dict[str, Settings] = json.loads(TUNED.read_text(encoding="utf-8"))["settings"]
     return settings
 
 
@@ -144,7 +145,7 @@ class Follower:
         For the estimator, if it has one.
     """
 
-    def __init__(self, name: str, settings: dict[str, Any], random_state: int) -> None:
+    def __init__(self, name: str, settings: Settings, random_state: int) -> None:
         self.estimator = make_of(name)(**settings)
         for part in ("fit", "partial_fit"):
             if callable(getattr(self.estimator, part, None)):

@@ -71,9 +71,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def print_results(
-    tables: Mapping[str, Cells], claims: Sequence[Mapping[str, Any]], console: Console
-) -> None:
+def print_results(tables: Mapping[str, Cells], claims: Sequence[Json], console: Console) -> None:
     """Tables by their titles, and which claims held, for a terminal."""
     for title, (columns, rows) in tables.items():
         table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left")
@@ -90,7 +88,7 @@ def print_results(
     console.print("The numbers behind each stand in the report.\n")
 
 
-def add_settings(page: "Page", results: Mapping[str, Any], versions: Mapping[str, str]) -> None:
+def add_settings(page: "Page", results: Json, versions: Mapping[str, str]) -> None:
     """End a page with what its numbers depend on."""
     page.heading("Settings")
     page.table(

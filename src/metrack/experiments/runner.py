@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from rich.progress import (
 )
 
 from metrack.experiments.report import write_json
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Table = dict[str, NDArray[Any]]  # a trial's numbers: columns of equal lengths
 PATIENCE = 5  # seconds until a cluster must answer
@@ -71,7 +74,7 @@ class TrialStore:
         All that the numbers depend on. A folder with others is refused.
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, object]) -> None:
         self.raw = folder / "raw"
         self.raw.mkdir(parents=True, exist_ok=True)
         described = folder / "settings.json"
@@ -114,7 +117,7 @@ class TrialStore:
         return {name: column[order] for name, column in found.items()}
 
 
-def _check_same(folder: Path, old: Any, new: Mapping[str, Any]) -> None:
+def _check_same(folder: Path, old: Mapping[str, object], new: Mapping[str, object]) -> None:
     now = json.loads(json.dumps(new))
     for name in sorted({*old, *now}):
         if old.get(name) != now.get(name):
@@ -187,7 +190,7 @@ def _engine(cluster: str | None, n_jobs: int) -> Iterator[int]:
 
 
 @contextmanager
-def connect(cluster: str) -> Iterator[Any]:
+def connect(cluster: str) -> Iterator["Client"]:
     """A client of a Dask cluster; refuses one that does not answer, or has no workers."""
     try:
         from distributed import Client
@@ -196,7 +199,7 @@ def connect(cluster: str) -> Iterator[Any]:
     # What goes wrong is said once, below.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
-        client: Any = Client(cluster, timeout=PATIENCE)  # type: ignore[no-untyped-call]
+        client = Client(cluster, timeout=PATIENCE)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(

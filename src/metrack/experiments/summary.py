@@ -1,14 +1,15 @@
 """What many trials say together: means with intervals, recovery times, and the paper's claims."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from metrack.checks import Floats
+from metrack.checks import Bools, Floats
 from metrack.evaluate import time_to_recover, wilson_interval
 from metrack.experiments.drift import REFERENCES, Study, segment_weights
+from metrack.experiments.report import Json
 
 LEVEL = 0.8  # of the NMI
 CONFIDENCE = 0.95
@@ -19,11 +20,11 @@ PUBLISHED = ("sadl-published", "comid-high", "comid-low", "lmnn", "online-itml")
 Numbers = Mapping[str, Floats]  # by method: (2, n_trials, n_steps), k-NN error and NMI
 
 
-def summarise(study: Study, numbers: Numbers) -> dict[str, Any]:
+def summarise(study: Study, numbers: Numbers) -> Json:
     """All results as JSON; docs/reproduce-synthetic.md documents it."""
     ends = np.cumsum([segment.length for segment in study.schedule])
     n_trials = next(iter(numbers.values())).shape[1]
-    results: dict[str, Any] = {
+    results: Json = {
         "format": 1,
         "study": "synthetic",
         **study.describe(),
@@ -47,7 +48,7 @@ def summarise(study: Study, numbers: Numbers) -> dict[str, Any]:
     return results
 
 
-def _method(study: Study, values: Floats, numbers: Numbers) -> dict[str, Any]:
+def _method(study: Study, values: Floats, numbers: Numbers) -> Json:
     errors, above = values[0], values[1] > LEVEL
     weights = segment_weights(study)
     *segments, whole = (
@@ -74,7 +75,7 @@ def mean_interval(values: Floats) -> dict[str, float]:
     return _rounded(mean=mean, low=mean - half, high=mean + half)
 
 
-def share_interval(hits: Any) -> dict[str, float]:
+def share_interval(hits: Bools) -> dict[str, float]:
     """Share of trials and Wilson's interval."""
     share, low, high = wilson_interval(int(np.count_nonzero(hits)), len(hits), CONFIDENCE)
     return _rounded(mean=share, low=low, high=high)
@@ -97,7 +98,7 @@ def _levels(numbers: Numbers, switch: int) -> Floats:
     return levels
 
 
-def _recovery(study: Study, errors: Floats, levels: Floats, switch: int) -> dict[str, Any]:
+def _recovery(study: Study, errors: Floats, levels: Floats, switch: int) -> Json:
     """Median over trials of the pairs from a switch until the error is down to the level."""
     at = [*study.switches, study.n_pairs]
     steps = study.steps()
@@ -136,7 +137,7 @@ class Claim(NamedTuple):
     evidence: str
 
 
-def claims(results: Mapping[str, Any]) -> list[Claim]:
+def claims(results: Json) -> list[Claim]:
     """The paper's claims about its own five methods, and this library's aims for its default.
 
     Those about methods that were not run are left out.
@@ -150,7 +151,7 @@ def claims(results: Mapping[str, Any]) -> list[Claim]:
     return found
 
 
-def _published(results: Mapping[str, Any], methods: Mapping[str, Any]) -> list[Claim]:
+def _published(results: Json, methods: Json) -> list[Claim]:
     sadl = methods["sadl-published"]
     after = slice(1, None)  # segments after the first switch
 
@@ -195,7 +196,7 @@ def _published(results: Mapping[str, Any], methods: Mapping[str, Any]) -> list[C
     ]
 
 
-def _aims(results: Mapping[str, Any], methods: Mapping[str, Any]) -> list[Claim]:
+def _aims(results: Json, methods: Json) -> list[Claim]:
     found = []
     pairs_only = {name: each for name, each in methods.items() if name not in LABELLED}
     groups = {"all methods": methods, "those that learn from pairs": pairs_only}
@@ -224,7 +225,7 @@ def _aims(results: Mapping[str, Any], methods: Mapping[str, Any]) -> list[Claim]
     return found
 
 
-def _near_best(results: Mapping[str, Any], group: Mapping[str, Any], words: str) -> Claim:
+def _near_best(results: Json, group: Json, words: str) -> Claim:
     parts, held = [], True
     for i, segment in enumerate(results["segments"]):
         errors = {name: each["segments"][i]["knn_error"]["mean"] for name, each in group.items()}
@@ -241,23 +242,23 @@ def _near_best(results: Mapping[str, Any], group: Mapping[str, Any], words: str)
     )
 
 
-def _whole(method: Mapping[str, Any]) -> float:
+def _whole(method: Json) -> float:
     error: float = method["whole"]["knn_error"]["mean"]
     return error
 
 
-def _mean_of(results: Mapping[str, Any], method: Mapping[str, Any], which: slice) -> float:
+def _mean_of(results: Json, method: Json, which: slice) -> float:
     lengths = [part["stop"] - part["start"] for part in results["segments"]][which]
     errors = [part["knn_error"]["mean"] for part in method["segments"]][which]
     return float(np.average(errors, weights=lengths))
 
 
-def _time(method: Mapping[str, Any], switch: int) -> float:
+def _time(method: Json, switch: int) -> float:
     median = method["recovery"][switch]["median"]
     return float("inf") if median is None else float(median)
 
 
-def _recoveries(methods: Mapping[str, Any]) -> str:
+def _recoveries(methods: Json) -> str:
     def words(name: str) -> str:
         times = (_time(methods[name], i) for i in (0, 1))
         return f"{name} " + " and ".join("never" if t == np.inf else f"{t:.0f}" for t in times)
@@ -266,7 +267,7 @@ def _recoveries(methods: Mapping[str, Any]) -> str:
     return "median pairs to recover: " + ", ".join(map(words, order))
 
 
-def _ranking(methods: Mapping[str, Any]) -> str:
+def _ranking(methods: Json) -> str:
     order: Sequence[str] = sorted(methods, key=lambda name: _whole(methods[name]))
     return ", ".join(f"{name} {_percent(_whole(methods[name]))}" for name in order)
 

@@ -49,7 +49,7 @@ def reproduce(
     n_trials = whole("trials", n_trials)
     study = Study(check_methods(methods), seed=seed, n_pairs=n_pairs)
     for name in study.methods:  # an estimator that cannot be made or used is refused now
-        Follower(name, dict(study.settings.get(name, {})), random_state=0)
+        Follower(name, study.settings.get(name, {}), random_state=0)
     small = Study(study.methods, n_pairs=WARM_UP, settings=study.settings)
     trials = Trials(
         functools.partial(trial_columns, study),

@@ -16,7 +16,7 @@ import numpy as np
 from metrack.checks import whole
 from metrack.experiments import runner
 from metrack.experiments.drift import Study, run_trial, segment_weights
-from metrack.experiments.report import check_writable, versions, write_json
+from metrack.experiments.report import Json, check_writable, versions, write_json
 from metrack.streams import Segment, paper_schedule
 from metrack.streams.schedule import MODERATE
 from metrack.terminal import plain_console
@@ -65,7 +65,7 @@ def tune(out: Path, n_trials: int, n_jobs: int) -> None:
     trials = runner.Trials(functools.partial(score_all, candidates), n_trials)
     runner.run_trials(trials, store, n_jobs, None, console)
     columns = store.load()
-    found: dict[str, Any] = {}
+    found: dict[str, list[Json]] = {}
     for name, tried in candidates.items():
         here = (columns["method"] == name) & (columns["trial"] < n_trials)
         errors = columns["knn_error"][here].reshape(n_trials, len(tried)).mean(axis=0)
@@ -88,11 +88,11 @@ def tune(out: Path, n_trials: int, n_jobs: int) -> None:
     console.print(f"Settings: {out / 'tuned.json'}", soft_wrap=True, highlight=False)
 
 
-def _candidates(grid: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
+def _candidates(grid: Mapping[str, tuple[Any, ...]]) -> list[Json]:
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-def score_all(candidates: Mapping[str, list[dict[str, Any]]], number: int) -> runner.Table:
+def score_all(candidates: Mapping[str, list[Json]], number: int) -> runner.Table:
     """Mean k-NN error of every candidate on one stream."""
     rows = [
         (name, i, score(name, settings, number))
@@ -107,7 +107,7 @@ def score_all(candidates: Mapping[str, list[dict[str, Any]]], number: int) -> ru
     }
 
 
-def score(name: str, settings: dict[str, Any], number: int) -> float:
+def score(name: str, settings: Json, number: int) -> float:
     """Mean k-NN error of one method with given settings over the stream it is tuned on."""
     segments = SCHEDULES.get(name, PAPER)
     length = sum(segment.length for segment in segments)

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metrack.checks import Floats, Ints, number, whole
 from metrack.streams.blocks import pieces
@@ -78,7 +79,7 @@ class PairStream:
             for (x, z), judgement in zip(pairs, y.tolist(), strict=True):
                 yield x, z, judgement
 
-    def pairs(self, start: int = 0, stop: int | None = None) -> tuple[Any, Ints]:
+    def pairs(self, start: int = 0, stop: int | None = None) -> tuple[NDArray[Any], Ints]:
         """Pairs and judgements of the steps from ``start`` up to, not including, ``stop``."""
         raise NotImplementedError
 

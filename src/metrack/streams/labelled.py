@@ -1,13 +1,17 @@
 """Pairs from anybody's labelled points."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
 
 from metrack.checks import Ints, whole
 from metrack.streams.base import PairStream, RandomState
 from metrack.streams.schedule import Segment
+
+Points = NDArray[Any] | sp.csr_array
 
 
 class LabelledStream(PairStream):
@@ -62,15 +66,15 @@ class LabelledStream(PairStream):
 
     def __init__(
         self,
-        X: Any,
-        labels: Any,
+        X: ArrayLike | sp.csr_array,
+        labels: ArrayLike | Mapping[Any, ArrayLike],
         n_pairs: int | None = None,
         schedule: Iterable[Segment] | None = None,
         similar: float | None = None,
         label_noise: float = 0.0,
         random_state: RandomState = 0,
     ) -> None:
-        self.preprocessor: Any = X if hasattr(X, "shape") else np.asarray(X)
+        self.preprocessor: Points = X if hasattr(X, "shape") else np.asarray(X)  # type: ignore[assignment]
         questions = _questions(labels, _n_points(self.preprocessor))
         if (n_pairs is None) == (schedule is None):
             raise ValueError("give either n_pairs or a schedule")
@@ -94,13 +98,13 @@ class LabelledStream(PairStream):
         """
         return self.rows(start, stop)
 
-    def points(self, t: int) -> Any:
+    def points(self, t: int) -> Points:
         """The points, the same at every step."""
         self._step(t)
         return self.preprocessor
 
 
-def _n_points(X: Any) -> int:
+def _n_points(X: Points) -> int:
     if len(X.shape) != 2 or X.shape[0] < 2:
         raise ValueError(f"X must be 2-D with at least two points, one a row; got shape {X.shape}")
     return int(X.shape[0])
@@ -118,7 +122,7 @@ def _questions(labels: Any, n_points: int) -> dict[Hashable, Ints]:
     return {name: _codes(column, n_points, name) for name, column in columns.items()}
 
 
-def _codes(labels: Any, n_points: int, name: Hashable) -> Ints:
+def _codes(labels: NDArray[Any], n_points: int, name: Hashable) -> Ints:
     title = f"column {name!r} of labels"
     if labels.shape != (n_points,):
         raise ValueError(

@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from metrack.checks import Ints, whole
 from metrack.streams.base import generator
@@ -45,14 +46,15 @@ class Corpus:
     Examples
     --------
     >>> import scipy.sparse as sp
+    from numpy.typing import NDArray
     >>> from metrack.streams import Corpus
     >>> Corpus(sp.csr_array([[2, 0], [0, 1]]), ["good", "bad"], {"sentiment": [1, 0]}).counts.shape
     (2, 2)
     """
 
-    counts: Any
-    words: Any
-    labels: Mapping[str, Any]
+    counts: sp.csr_array
+    words: NDArray[np.str_]
+    labels: Mapping[str, Ints]
     names: Mapping[str, Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
@@ -68,7 +70,7 @@ class Corpus:
         for field, value in (("counts", counts), ("words", words), ("labels", labels)):
             object.__setattr__(self, field, value)
 
-    def take(self, rows: Any) -> "Corpus":
+    def take(self, rows: Ints) -> "Corpus":
         """Some of the documents."""
         labels = {name: codes[rows] for name, codes in self.labels.items()}
         return Corpus(self.counts[rows], self.words, labels, self.names)
@@ -187,7 +189,8 @@ def _published(
         indptr.append(len(indices))
     counts = sp.csr_array((data, indices, indptr), shape=(len(documents), len(column)))
     names = {"type": tuple(categories), "sentiment": ("negative", "positive")}
-    return Corpus(counts, list(column), labels, names)
+    codes = {question: np.array(each) for question, each in labels.items()}
+    return Corpus(counts, np.array(list(column)), codes, names)
 
 
 def _review(line: bytes, where: str) -> tuple[dict[str, int], bool]:

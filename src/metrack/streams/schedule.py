@@ -4,7 +4,6 @@ import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -78,7 +77,7 @@ class Schedule:
         self.starts: Ints = np.concatenate([[0], ends[:-1]])
         self.codes: Ints = np.array([self.partitions.index(s.partition) for s in self.segments])
 
-    def segment(self, t: int | Ints) -> Any:
+    def segment(self, t: int | Ints) -> Ints:
         """Number of the segment that step t lies in."""
         return np.searchsorted(self.starts, t, side="right") - 1
 

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from metrack.tracking.layouts import Layout, list_of
 
@@ -63,7 +63,7 @@ class ReadSpec(NamedTuple):
 
 
 def pair_layout(
-    columns: Sequence[str], example: Mapping[str, Any], spec: ReadSpec
+    columns: Sequence[str], example: Mapping[str, object], spec: ReadSpec
 ) -> tuple[Layout, list[str]]:
     """The layout of a file of pairs, and the names of its features.
 
@@ -93,7 +93,7 @@ def pair_layout(
 
 
 def _pair_layout(
-    columns: Sequence[str], example: Mapping[str, Any], spec: ReadSpec
+    columns: Sequence[str], example: Mapping[str, object], spec: ReadSpec
 ) -> tuple[Layout, list[str]]:
     """The same, where columns are named by their roles."""
     label = None
@@ -125,7 +125,7 @@ def _renamed(layout: Layout, names: Mapping[str, str]) -> Layout:
 
 
 def item_layout(
-    columns: Sequence[str], example: Mapping[str, Any], features: Sequence[str] | None = None
+    columns: Sequence[str], example: Mapping[str, object], features: Sequence[str] | None = None
 ) -> tuple[Layout, list[str]]:
     """The layout of a file of items: an id where there is one, and a point."""
     _check_unique(columns)
@@ -159,7 +159,7 @@ def _by_id(columns: Sequence[str], spec: ReadSpec, label: str | None) -> Layout:
 
 
 def _wide(
-    columns: Sequence[str], example: Mapping[str, Any], spec: ReadSpec, label: str | None
+    columns: Sequence[str], example: Mapping[str, object], spec: ReadSpec, label: str | None
 ) -> tuple[Layout, list[str]]:
     left = [name[2:] for name in columns if name.startswith("x_")]
     right = {name[2:] for name in columns if name.startswith("z_")}

@@ -51,7 +51,7 @@ class CsvFormat:
         names = [name.strip() for name in _fields(text, delimiter)]
         return cls(names, delimiter)
 
-    def values(self, line: bytes) -> Mapping[str, Any]:
+    def values(self, line: bytes) -> Mapping[str, object]:
         """One row, as text."""
         fields = _fields(_decode(line), self.delimiter)
         if len(fields) != len(self.columns):
@@ -92,7 +92,7 @@ class JsonFormat:
         A row; its types are expected of others, which are faster where they agree.
     """
 
-    def __init__(self, example: Mapping[str, Any]) -> None:
+    def __init__(self, example: Mapping[str, object]) -> None:
         self.columns, self.example = list(example), dict(example)
 
     @classmethod
@@ -100,7 +100,7 @@ class JsonFormat:
         """Names and types as one row has them."""
         return cls(_object(line))
 
-    def values(self, line: bytes) -> Mapping[str, Any]:
+    def values(self, line: bytes) -> Mapping[str, object]:
         """One row."""
         found = _object(line)
         more = [n for n in found if n[:2] in ("x_", "z_") and n not in self.example]
@@ -264,7 +264,7 @@ def _fields(text: str, delimiter: str) -> list[str]:
     return rows[0]
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object(line: bytes) -> dict[str, object]:
     try:
         found = json.loads(_decode(line.removeprefix(BOM)), object_pairs_hook=_once)
     except RowError:
@@ -276,7 +276,7 @@ def _object(line: bytes) -> dict[str, Any]:
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise RowError("a name stands twice in the row")

@@ -4,12 +4,16 @@ When there are too many, two and two become one. What is kept depends on the pai
 how they were cut into batches.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from metrack.checks import Floats
 from metrack.engine.numerics.records import MOST, Number, floats
+from metrack.estimators.online import OnlineLearner
+from metrack.estimators.sadl import SADL
+from metrack.storage import Arrays
 
 FIRST_WIDTH = 256  # pairs of a block at the start
 MOST_BLOCKS = 64
@@ -17,7 +21,7 @@ PREFIX = "history."
 
 
 class History:
-    """Losses, memory lengths and features' shares of the metric over time.
+    """Losses, effective windows and features' shares of the metric over time.
 
     Parameters
     ----------
@@ -29,7 +33,7 @@ class History:
         self.pairs = 0  # in the last block, which is not full yet
         self.total = 0.0  # of their losses
         self.losses: Floats = np.empty(0)  # mean of each block
-        self.memory: Floats = np.empty(0)  # trusted at the end of each block
+        self.windows: Floats = np.empty(0)  # effective ones, at the end of each block
         self.shares: Floats = np.empty((0, n_features))  # of the metric's trace, likewise
 
     @property
@@ -37,7 +41,7 @@ class History:
         """Pairs until the block is full."""
         return self.width - self.pairs
 
-    def add(self, losses: Floats, learner: Any) -> None:
+    def add(self, losses: Floats, learner: OnlineLearner) -> None:
         """Add losses, no more than there is room for."""
         # One after another: numpy's own sum would depend on how many there are.
         self.total = float(np.add.accumulate(np.append(self.total, losses))[-1])
@@ -45,12 +49,12 @@ class History:
         if self.room:
             return
         self.losses = np.append(self.losses, self.total / self.width)
-        self.memory = np.append(self.memory, memory_of(learner))
+        self.windows = np.append(self.windows, effective_window(learner))
         self.shares = np.concatenate([self.shares, shares_of(learner)[None]])
         self.pairs, self.total = 0, 0.0
         if len(self.losses) == MOST_BLOCKS:
             self.losses = 0.5 * (self.losses[::2] + self.losses[1::2])
-            self.memory, self.shares = self.memory[1::2], self.shares[1::2]
+            self.windows, self.shares = self.windows[1::2], self.shares[1::2]
             self.width *= 2
 
     def latest(self) -> float:
@@ -63,33 +67,33 @@ class History:
         """Pairs after which each block ended."""
         return self.width * np.arange(1, len(self.losses) + 1, dtype=float)
 
-    def curves(self, learner: Any) -> tuple[Floats, Floats, Floats]:
-        """Ends, losses and memory of all blocks, the last as far as it has come."""
-        ends, losses, memory = self.ends(), self.losses, self.memory
+    def curves(self, learner: OnlineLearner) -> tuple[Floats, Floats, Floats]:
+        """Ends, losses and effective windows of all blocks, the last as far as it has come."""
+        ends, losses, windows = self.ends(), self.losses, self.windows
         if self.pairs:
             ends = np.append(ends, self.width * len(losses) + self.pairs)
             losses = np.append(losses, self.total / self.pairs)
-            memory = np.append(memory, memory_of(learner))
-        return ends, losses, memory
+            windows = np.append(windows, effective_window(learner))
+        return ends, losses, windows
 
-    def pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def pack(self) -> tuple[dict[str, float], Arrays]:
         """What JSON can say, and the arrays."""
         plain = {"width": self.width, "pairs": self.pairs, "total": self.total}
         return plain, {
             f"{PREFIX}losses": self.losses,
-            f"{PREFIX}memory": self.memory,
+            f"{PREFIX}memory": self.windows,
             f"{PREFIX}shares": self.shares,
         }
 
     @classmethod
-    def unpack(cls, plain: dict[str, Any], arrays: dict[str, Any]) -> "History":
+    def unpack(cls, plain: Mapping[str, Any], arrays: Arrays) -> "History":
         """The inverse of `pack`."""
         found = cls(0)
         width, pairs, total = plain["width"], plain["pairs"], plain["total"]
         found.width = Number(FIRST_WIDTH, MOST, whole=True).checked(width, "history.width", {})
         found.pairs = Number(0, width - 1, whole=True).checked(pairs, "history.pairs", {})
         found.total = Number().checked(total, "history.total", {})
-        found.losses, found.memory = arrays[f"{PREFIX}losses"], arrays[f"{PREFIX}memory"]
+        found.losses, found.windows = arrays[f"{PREFIX}losses"], arrays[f"{PREFIX}memory"]
         found.shares = arrays[f"{PREFIX}shares"]
         return found
 
@@ -97,7 +101,7 @@ class History:
         """Refuse what a learner that has seen so many pairs cannot have left."""
         sizes = {"n": n_features}
         floats("blocks", least=0.0).checked(self.losses, "history.losses", sizes)
-        known = np.nan_to_num(self.memory, nan=1.0)  # learners with a single rate have none
+        known = np.nan_to_num(self.windows, nan=1.0)  # learners with a single rate have none
         floats("blocks", least=1.0).checked(known, "history.memory", sizes)
         floats("blocks", "n", least=0.0, most=2.0).checked(self.shares, "history.shares", sizes)
         told = self.width * len(self.losses) + self.pairs
@@ -105,20 +109,20 @@ class History:
             raise ValueError(f"a history of {told:,} pairs, of which {n_pairs:,} were learned")
 
 
-def memory_of(learner: Any) -> float:
-    """Memory length that a learner trusts; NaN for one that has a single rate."""
-    if not hasattr(learner, "scales_"):
+def effective_window(learner: OnlineLearner) -> float:
+    """How many of the last pairs a learner rests on; NaN for one that has a single rate."""
+    if not isinstance(learner, SADL):
         return float("nan")
     return float(2.0 ** (learner.weights_ @ np.log2(learner.scales_)))
 
 
-def last_change(learner: Any) -> int | None:
+def last_change(learner: OnlineLearner) -> int | None:
     """Pair at which a learner noticed a change, 0 before the first; None if it looks for none."""
     changed: int | None = getattr(getattr(learner, "bank_", None), "last_change", None)
     return changed
 
 
-def shares_of(learner: Any) -> Floats:
+def shares_of(learner: OnlineLearner) -> Floats:
     """Each feature's share of the metric's trace."""
     traces: Floats = np.einsum("ij,ij->j", learner.components_, learner.components_)
     total = traces.sum()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from metrack.checks import Floats
+from metrack.estimators.online import OnlineLearner
+from metrack.estimators.sadl import SADL
 from metrack.pages import Page, figure_text
 from metrack.tracking.history import History, last_change, shares_of
 from metrack.tracking.state import Tracking
@@ -19,7 +21,7 @@ N_FEATURES = 12  # that gained or lost most ...
 LEAST_CHANGE = 0.01  # ... and so much of the metric: less is no news of a feature
 MOST = 0.9  # of the metric: the directions that hold it are those that matter
 N_NAMED = 40  # bars that each have room for a name
-N_SMOOTHED = 9  # blocks whose median memory is shown
+N_SMOOTHED = 9  # blocks whose median window is shown
 N_POINTS = 2000  # of an embedding plot
 BLUE, ORANGE, PALE = "#0072B2", "#D55E00", "#9ec7e0"
 
@@ -45,7 +47,7 @@ def sections(path: Path, tracking: Tracking) -> list[Section]:
     """Everything there is to say in words and numbers."""
     found = [Section(f"State {path}", ["", ""], list(_summary(tracking)))]
     learner = tracking.learner
-    if hasattr(learner, "scales_"):
+    if isinstance(learner, SADL):
         rows = [
             (f"{scale:,.0f}", f"{weight:.3f}")
             for scale, weight in zip(learner.scales_, learner.weights_, strict=True)
@@ -92,7 +94,7 @@ def _summary(tracking: Tracking) -> Iterable[tuple[str, str]]:
         )
 
 
-def _described(learner: Any) -> str:
+def _described(learner: OnlineLearner) -> str:
     default = type(learner)().get_params()
     given = [
         f"{name}={value!r}"
@@ -102,7 +104,7 @@ def _described(learner: Any) -> str:
     return f"{type(learner).__name__}({', '.join(given)})"
 
 
-def spectrum(learner: Any) -> Floats:
+def spectrum(learner: OnlineLearner) -> Floats:
     """Eigenvalues of the metric, the largest first."""
     values: Floats = np.einsum("ij,ij->i", learner.components_, learner.components_)
     return np.sort(values)[::-1]
@@ -139,7 +141,7 @@ def page(path: Path, tracking: Tracking) -> Page:
     history = tracking.history
     if history is not None:
         _add_history(found, history, tracking)
-    if hasattr(tracking.learner, "scales_"):
+    if isinstance(tracking.learner, SADL):
         found.heading("Weights over scales")
         scales = [f"{scale:,.0f}" for scale in tracking.learner.scales_]
         found.figure(_bars(scales, tracking.learner.weights_, "memory length (pairs)", "weight"))
@@ -157,25 +159,25 @@ def page(path: Path, tracking: Tracking) -> Page:
 
 
 def _add_history(found: Page, history: History, tracking: Tracking) -> None:
-    ends, losses, memory = history.curves(tracking.learner)
+    ends, losses, windows = history.curves(tracking.learner)
     found.heading("Loss over time")
     last = f" (the last point: of {history.pairs:,})" if history.pairs else ""
     found.paragraph(
         f"Mean loss of {history.width:,} pairs each{last}, suffered before they were learned from."
     )
     found.figure(_lines(ends, losses, "mean loss", tracking))
-    if np.isnan(memory).all():
+    if np.isnan(windows).all():
         return
     found.paragraph(
-        "How many of the latest pairs the metric rested on. The thin line is the moment at which "
-        "each point above ends: a few pairs that fit badly shorten the memory, and it is back soon "
-        f"after. The thick line is the median of {N_SMOOTHED} such moments; it drops where things "
-        "have changed."
+        "The effective window: how many of the latest pairs the metric rested on. The thin line is "
+        "the moment at which each point above ends: a few pairs that fit badly shorten it, and it "
+        f"is back soon after. The thick line is the median of {N_SMOOTHED} such moments; it drops "
+        "where things have changed."
     )
-    figure = _lines(ends, memory, "trusted memory (pairs)", tracking)
+    figure = _lines(ends, windows, "effective window (pairs)", tracking)
     figure.update_traces(line={"color": PALE, "width": 1}, marker={"size": 4})
-    figure.add_scatter(x=ends.tolist(), y=running_median(memory).tolist(), line={"color": BLUE})
-    found.figure(figure.update_yaxes(**_log_axis(memory)))
+    figure.add_scatter(x=ends.tolist(), y=running_median(windows).tolist(), line={"color": BLUE})
+    found.figure(figure.update_yaxes(**_log_axis(windows)))
 
 
 def running_median(values: Floats) -> Floats:

@@ -142,7 +142,7 @@ def _from_rows(path: Path, features: Sequence[str] | None) -> Items:
 
 
 def _layout(
-    columns: Sequence[str], example: Mapping[str, Any], spec: ReadSpec
+    columns: Sequence[str], example: Mapping[str, object], spec: ReadSpec
 ) -> tuple[Layout, list[str]]:
     return item_layout(columns, example, spec.features)
 

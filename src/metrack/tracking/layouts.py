@@ -71,7 +71,7 @@ class Layout(NamedTuple):
         """All columns that are read."""
         return [*self.numbers, *self.keys, *([self.label] if self.label else [])]
 
-    def row(self, values: Mapping[str, Any]) -> tuple[Floats, list[Any], float]:
+    def row(self, values: Mapping[str, object]) -> tuple[Floats, list[Any], float]:
         """Points, ids and label of one row; raises a RowError."""
         points = np.empty((len(self.vectors), self.n_features))
         for i, columns in enumerate(self.vectors):
@@ -82,13 +82,13 @@ class Layout(NamedTuple):
         keys = [self._key(values.get(name), name) for name in self.keys]
         return points, keys, label_of(values.get(self.label)) if self.label else 0.0
 
-    def _list(self, values: Mapping[str, Any], name: str) -> list[float]:
+    def _list(self, values: Mapping[str, object], name: str) -> list[float]:
         found = list_of(values.get(name), name)
         if len(found) != self.n_features:
             raise RowError(f"{name} has {len(found)} numbers, expected {self.n_features}")
         return [_number(each, f"{name}[{i}]") for i, each in enumerate(found)]
 
-    def _key(self, value: Any, name: str) -> Any:
+    def _key(self, value: object, name: str) -> Any:
         key = key_of(value)
         if key is None:
             raise RowError(f"{name} is empty")
@@ -124,14 +124,14 @@ class Layout(NamedTuple):
             return Rows(points, keys, y, good)
         return Rows(points[good], keys[good], y[good], good)
 
-    def _key_or_none(self, value: Any) -> Any:
+    def _key_or_none(self, value: object) -> Any:
         key = key_of(value)
         if self.known is None:
             return key
         return self.known.get(key, -1) if key is not None else -1
 
 
-def label_of(value: Any) -> float:
+def label_of(value: object) -> float:
     """+1.0 (alike) or -1.0 (not alike), from any of the usual ways to write it."""
     text = str(value).strip().lower()
     if text in ALIKE:
@@ -149,21 +149,21 @@ def label_of(value: Any) -> float:
     raise RowError("the label is empty" if not text else f"label {_short(value)}; {LABELS}")
 
 
-def _label_or_zero(value: Any) -> float:
+def _label_or_zero(value: object) -> float:
     try:
         return label_of(value)
     except RowError:
         return 0.0
 
 
-def key_of(value: Any) -> str | None:
+def key_of(value: object) -> str | None:
     """An id as text, whatever the file keeps it as."""
     if isinstance(value, bytes | bytearray | float | bool | list | dict) or value is None:
         return None
     return str(value).strip() or None
 
 
-def list_of(value: Any, name: str) -> Sequence[Any]:
+def list_of(value: object, name: str) -> Sequence[Any]:
     """A list, also one written as text: JSON, or numbers between blanks, commas or semicolons."""
     if isinstance(value, str):
         try:
@@ -191,7 +191,7 @@ def _number(value: Any, name: str) -> float:
     return number
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 

@@ -3,14 +3,14 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from metrack.estimators.online import OnlineLearner
 from metrack.storage import StateFolder, has_state
 from metrack.tracking.columns import Columns, ReadSpec
-from metrack.tracking.history import last_change, memory_of
+from metrack.tracking.history import effective_window, last_change
 from metrack.tracking.items import Items, Mark, check_unchanged
 from metrack.tracking.pieces import Pace, Piece, pieces
 from metrack.tracking.prefetch import prefetch
@@ -37,7 +37,7 @@ class Run(NamedTuple):
     source: str
     out: Path
     learner: OnlineLearner
-    settings: Mapping[str, Any] = {}  # those that were asked for
+    settings: Mapping[str, object] = {}  # those that were asked for
     items: Items | None = None
     layout: str = "auto"
     format_: str = "auto"
@@ -158,7 +158,7 @@ class Watch:
         changed = last_change(self.tracking.learner)
         if not changed or changed == self.changed:
             return
-        memory, seen = memory_of(self.tracking.learner), self.tracking.learner.n_pairs_seen_
-        trusted = "" if np.isnan(memory) else f"; the metric rests on the last {memory:,.0f} pairs"
+        window, seen = effective_window(self.tracking.learner), self.tracking.learner.n_pairs_seen_
+        trusted = "" if np.isnan(window) else f"; the metric rests on the last {window:,.0f} pairs"
         self.log(f"pair {changed:,}: a change was noticed{trusted} (at pair {seen:,})")
         self.changed = changed

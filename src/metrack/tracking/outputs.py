@@ -19,7 +19,7 @@ from metrack.tracking.state import Tracking
 ENDINGS = (".csv", ".npy", ".npz", ".parquet")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a cell that a spreadsheet would run begins with
 
-Row = Sequence[Any]
+Row = Sequence[object]
 
 
 def transform(state: Path, items: Path, out: Path | None) -> int:
@@ -119,7 +119,7 @@ class _Lines:
         self.file.write(row.removesuffix("\r\n") + "\n")
 
 
-def _shown(cell: Any) -> Any:
+def _shown(cell: object) -> Any:
     """A cell that no spreadsheet takes for a formula: an apostrophe makes it text."""
     if not (isinstance(cell, str) and cell.startswith(FORMULA)):
         return cell

@@ -16,6 +16,7 @@ from metrack.tracking.sources import (
     TAIL_ROWS,
     Block,
     Checkpoint,
+    SavedCheckpoint,
     SourceError,
     Table,
     Text,
@@ -27,7 +28,7 @@ from metrack.tracking.sources import (
 
 ARROW_STREAM = b"\xff\xff\xff\xff"
 
-FindLayout = Callable[[Sequence[str], Mapping[str, Any], ReadSpec], tuple[Layout, list[str]]]
+FindLayout = Callable[[Sequence[str], Mapping[str, object], ReadSpec], tuple[Layout, list[str]]]
 
 
 class Batch(NamedTuple):
@@ -91,7 +92,7 @@ class Reader:
         self._features: list[str] | None = None
 
     def batches(
-        self, checkpoint: Mapping[str, Any] | None = None, known: Sequence[str] | None = None
+        self, checkpoint: SavedCheckpoint | None = None, known: Sequence[str] | None = None
     ) -> Generator[Batch, None, None]:
         """All rows after a checkpoint, given as in the manifest; None: all.
 
@@ -103,7 +104,7 @@ class Reader:
                 return
 
     def _all(
-        self, checkpoint: Mapping[str, Any] | None, known: Sequence[str] | None
+        self, checkpoint: SavedCheckpoint | None, known: Sequence[str] | None
     ) -> Iterator[Batch]:
         if is_pipe(self.source):
             yield from self._file(self.source, PIPE, self.format, checkpoint, known)
@@ -123,7 +124,7 @@ class Reader:
                 yield batch._replace(before=i)
             checkpoint = None
 
-    def _check_late(self, i: int, name: str, checkpoint: Mapping[str, Any]) -> None:
+    def _check_late(self, i: int, name: str, checkpoint: SavedCheckpoint) -> None:
         """Files that sort before the last one read would never be learned."""
         if i > checkpoint["before"] + (name != checkpoint["file"]):
             raise SourceError(
@@ -137,7 +138,7 @@ class Reader:
         source: str,
         name: str,
         format_: str,
-        checkpoint: Mapping[str, Any] | None,
+        checkpoint: SavedCheckpoint | None,
         known: Sequence[str] | None,
     ) -> Iterator[Batch]:
         if format_ in ("parquet", "arrow"):
@@ -156,7 +157,7 @@ class Reader:
         self,
         text: Text,
         format_: str,
-        checkpoint: Mapping[str, Any] | None,
+        checkpoint: SavedCheckpoint | None,
         known: Sequence[str] | None,
     ) -> Iterator[Batch]:
         lines = text.ahead(1)
@@ -166,7 +167,7 @@ class Reader:
             return
         reading, has_header = self._recognise(text, format_, lines, known)
         self._columns = reading.columns
-        example: Mapping[str, Any] = {}
+        example: Mapping[str, object] = {}
         if isinstance(reading, JsonFormat):
             example = reading.example
         elif self._has_lists(reading.columns):
@@ -205,7 +206,7 @@ class Reader:
         """Whether points may be lists, whose length an example tells."""
         return self.spec.column("x") in columns or "embedding" in columns
 
-    def _layout(self, file: str, columns: Sequence[str], example: Mapping[str, Any]) -> Layout:
+    def _layout(self, file: str, columns: Sequence[str], example: Mapping[str, object]) -> Layout:
         spec = self.spec
         if self._features is not None:
             spec = spec._replace(features=self._features)
@@ -239,7 +240,7 @@ class Reader:
             rows = _before_bad(rows)
         return Batch(rows, bad, block.checkpoint(), block.checkpoint_after)
 
-    def _table(self, table: Table, checkpoint: Mapping[str, Any] | None) -> Iterator[Batch]:
+    def _table(self, table: Table, checkpoint: SavedCheckpoint | None) -> Iterator[Batch]:
         names = table.schema.names
         example = table.first_row() if self._has_lists(names) else {}
         layout = self._layout(table.file, names, example)
@@ -294,7 +295,7 @@ def _json_format(lines: Sequence[bytes]) -> JsonFormat:
     return JsonFormat.from_first(lines[0])
 
 
-def _example(reading: Format, lines: Sequence[bytes]) -> Mapping[str, Any]:
+def _example(reading: Format, lines: Sequence[bytes]) -> Mapping[str, object]:
     try:
         return reading.values(lines[0]) if lines else {}
     except RowError:
@@ -316,7 +317,7 @@ def _tail(tail: list[bytes], batch: Any) -> list[bytes]:
     return [*tail, *(repr(list(row.values())).encode() for row in last)][-TAIL_ROWS:]
 
 
-def _why(layout: Layout, values: Mapping[str, Any]) -> str:
+def _why(layout: Layout, values: Mapping[str, object]) -> str:
     try:
         layout.row(values)
     except RowError as error:

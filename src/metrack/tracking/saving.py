@@ -49,7 +49,7 @@ class Saver:
         if self.last is None:
             return
         batch, end = self.last.batch, self.last.end
-        self.tracking.checkpoint = {**batch.checkpoint(end).as_dict(), "before": batch.before}
+        self.tracking.checkpoint = batch.checkpoint(end).saved(batch.before)
         self.quarantine.write()
         if self.tracking.history is not None:  # else no pair was learned yet
             self.folder.write(self.tracking.pack())

@@ -19,7 +19,7 @@ class Stop:
                 self._before[number] = signal.signal(number, self._ask)
         return self
 
-    def _ask(self, number: int, frame: Any) -> None:
+    def _ask(self, number: int, frame: object) -> None:
         if self.asked.is_set():  # the second time: at once, with the last state that was saved
             raise KeyboardInterrupt
         self.asked.set()

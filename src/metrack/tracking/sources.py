@@ -14,9 +14,9 @@ import os
 import select
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from metrack.tracking.lines import end_of, is_blank, lines_of
 
@@ -48,6 +48,16 @@ class SourceError(ValueError):
     """A source that cannot be read on; the message says where and why."""
 
 
+class SavedCheckpoint(TypedDict):
+    """How far a source has been read, as the manifest keeps it."""
+
+    file: str
+    offset: int
+    lines: int
+    tail: str
+    before: int  # files of a folder that come before it
+
+
 class Checkpoint(NamedTuple):
     """How far a source has been read."""
 
@@ -56,13 +66,14 @@ class Checkpoint(NamedTuple):
     lines: int = 0  # line breaks, or rows, before it
     tail: bytes = b""  # the last bytes before it
 
-    def as_dict(self) -> dict[str, Any]:
-        """For the manifest."""
+    def saved(self, before: int = 0) -> SavedCheckpoint:
+        """For the manifest; so many files of a folder come before."""
         return {
             "file": self.file,
             "offset": self.offset,
             "lines": self.lines,
             "tail": tail_hash(self.tail),
+            "before": before,
         }
 
 
@@ -190,7 +201,7 @@ class Text:
         dropped, self._left = self._left[:end], self._left[end:]
         return Block(dropped, Checkpoint(self.file)).checkpoint()
 
-    def skip(self, checkpoint: Mapping[str, Any]) -> Checkpoint:
+    def skip(self, checkpoint: SavedCheckpoint) -> Checkpoint:
         """Go to a checkpoint of an earlier run, if what comes before it is the same."""
         offset = checkpoint["offset"]
         start = max(0, offset - TAIL)
@@ -368,7 +379,7 @@ class Table:
             yield row, batch.select(columns)
             row += batch.num_rows
 
-    def first_row(self) -> dict[str, Any]:
+    def first_row(self) -> dict[str, object]:
         """One row, where points are lists and their length is to be known."""
         if self._parquet is not None:
             for batch in self._parquet.iter_batches(1):
@@ -381,8 +392,8 @@ class Table:
         return {}
 
 
-def _first(batch: Any) -> dict[str, Any]:
-    found: dict[str, Any] = batch.slice(0, 1).to_pylist()[0]
+def _first(batch: Any) -> dict[str, object]:
+    found: dict[str, object] = batch.slice(0, 1).to_pylist()[0]
     return found
 
 

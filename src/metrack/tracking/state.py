@@ -13,6 +13,7 @@ from metrack.storage import WRONG, CorruptStateError, State, read
 from metrack.tracking.history import History
 from metrack.tracking.items import Items, Mark, check_features
 from metrack.tracking.layouts import Rows
+from metrack.tracking.sources import SavedCheckpoint
 
 RECENT = 200  # pairs kept for a look at the embedding ...
 RECENT_BYTES = 1 << 22  # ... or so many bytes of them
@@ -31,7 +32,7 @@ class Tracking:
 
     def __init__(self, learner: OnlineLearner, items: Items | None) -> None:
         self.learner, self.items = learner, items
-        self.checkpoint: dict[str, Any] | None = None
+        self.checkpoint: SavedCheckpoint | None = None
         self.features: list[str] | None = items.features if items else None
         self.mark: Mark | None = None  # of the items that were learned with
         self.columns: list[str] | None = None
