@@ -2,7 +2,7 @@
 
     make bench            all rows; a table, and benchmarks/results.json
 
-The textbook is tests/reference: a dense ``eigh`` every step. Its time a step does not depend on
+The textbook is tests/reference: a dense ``eigh`` every step. Its time per step does not depend on
 what it has learned, so one step is timed and counted for every learner and pair. The floor is what
 no tracker can do without: the squared distances u'M_j u of all active learners, by BLAS.
 """
@@ -63,7 +63,7 @@ def ranks(learner):
 
 
 def row(name, ours, reference, bar, goal, **facts):
-    """One line of the table; times are seconds a pair."""
+    """One line of the table; times are seconds per pair."""
     return {
         "what": name,
         "ours_us": ours * 1e6,
@@ -88,7 +88,7 @@ def textbook_step(n, divergence="frobenius", n_steps=200):
 
 
 def against_textbook(name, tracker, pairs, y):
-    """A tracker's time a pair against as many textbook steps: one a learner, one a replay."""
+    """A tracker's time per pair against as many textbook steps: one per learner, one per replay."""
     losses = tracker.observe(pairs, y)
     ours = seconds(lambda: tracker.fit(pairs, y)) / len(y)
     steps = len(tracker.scales_)
@@ -176,7 +176,7 @@ def word_counts(n_pairs):
 
 
 def within(name, learner, pairs, y, bar):
-    """A row for a bound on the time a pair takes, in us."""
+    """A row for a bound on the time that a pair takes, in us."""
     losses = learner.observe(pairs, y)
     ours = seconds(lambda: learner.observe(pairs, y), 2) / len(y)
     facts = {"n": 2_369, "rank": learner.rank_, "active": float((losses > 0).mean())}

@@ -8,7 +8,7 @@ import typer
 Out = Annotated[Path, typer.Option(help="Folder for the results; made if missing.")]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same results.")]
 Pairs = Annotated[int, typer.Option(min=1, help="Pairs of each trial.")]
-Jobs = Annotated[int, typer.Option(help="Processes; -1 for one a core.")]
+Jobs = Annotated[int, typer.Option(help="Processes; -1 for one per core.")]
 Cluster = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Run on the Dask cluster whose scheduler is there."),

@@ -7,10 +7,10 @@ from metrack.checks import Floats
 
 
 def check_losses(losses: ArrayLike, name: str = "losses") -> Floats:
-    """One finite number a round, for at least one round."""
+    """One finite number per round, for at least one round."""
     array = _finite(losses, name)
     if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"{name} must be 1-D, one number a round; got shape {array.shape}")
+        raise ValueError(f"{name} must be 1-D, one number per round; got shape {array.shape}")
     return array
 
 
@@ -36,8 +36,8 @@ def _finite(values: ArrayLike, name: str) -> Floats:
 
 
 def check_points(X: ArrayLike, name: str) -> Floats:
-    """Finite numbers, a point a row; an embedding without any dimension is allowed."""
+    """Finite numbers, a point per row; an embedding without any dimension is allowed."""
     array = _finite(X, name)
     if array.ndim != 2 or not len(array):
-        raise ValueError(f"{name} must be 2-D with a point a row; got shape {array.shape}")
+        raise ValueError(f"{name} must be 2-D with a point per row; got shape {array.shape}")
     return array

@@ -201,12 +201,12 @@ def _judged(u: Floats, M: ArrayLike, mu: ArrayLike) -> tuple[Floats, Floats]:
     if metric.shape not in ((n, n), (n_rounds, n, n)):
         raise ValueError(
             f"a comparator's metric must have shape ({n}, {n}), or ({n_rounds}, {n}, {n}) with one "
-            f"a pair; got {metric.shape}"
+            f"per pair; got {metric.shape}"
         )
     threshold = np.asarray(mu, dtype=np.float64)
     if threshold.shape not in ((), (n_rounds,)):
         raise ValueError(
-            f"a comparator's threshold must be a number, or {n_rounds} of them, one a pair; got "
+            f"a comparator's threshold must be a number, or {n_rounds} of them, one per pair; got "
             f"shape {threshold.shape}"
         )
     moved = u @ metric if metric.ndim == 2 else np.einsum("ti,tij->tj", u, metric)

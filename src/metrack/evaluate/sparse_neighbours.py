@@ -10,7 +10,7 @@ UNIT = 2.0**-53  # rounding of a double-precision number, relative
 
 
 def check_sparse(X: sp.csr_array, name: str) -> sp.csr_array:
-    """Finite numbers, a point a row."""
+    """Finite numbers, a point per row."""
     points: sp.csr_array = sp.csr_array(X).astype(np.float64)
     wrong = np.flatnonzero(~np.isfinite(points.data))
     if wrong.size:

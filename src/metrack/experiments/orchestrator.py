@@ -76,7 +76,7 @@ def carry_out(
     out : Path
         Folder for the results; made if missing. One that holds part of the same study is continued.
     n_jobs : int
-        Processes; -1 for one a core.
+        Processes; -1 for one per core.
     cluster : str, optional
         Address of a Dask scheduler that runs the trials in their place.
     anew : bool

@@ -141,7 +141,7 @@ def run_trials(
     trials : Trials
     store : TrialStore
     n_jobs : int
-        Processes on this machine; -1 for one a core.
+        Processes on this machine; -1 for one per core.
     cluster : str, optional
         Address of a Dask scheduler: then its workers run the trials.
     console : Console, optional

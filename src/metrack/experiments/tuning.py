@@ -53,7 +53,7 @@ def tune(out: Path, n_trials: int, n_jobs: int) -> None:
     n_trials : int
         Streams that each candidate follows.
     n_jobs : int
-        Processes; -1 for one a core.
+        Processes; -1 for one per core.
     """
     runner.check_available()
     n_trials = whole("trials", n_trials)

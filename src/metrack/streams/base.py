@@ -123,7 +123,7 @@ class PairStream:
         return first, last
 
     def _uniforms(self, start: int, stop: int) -> Floats:
-        """Five uniform numbers a step: two points, alike or not, which partition, noise."""
+        """Five uniform numbers per step: two points, alike or not, which partition, noise."""
         drawn = [
             generator(self.random_state, "pairs", block).random((BLOCK, 5))[part]
             for block, part in pieces(start, stop, BLOCK)

@@ -106,7 +106,9 @@ class LabelledStream(PairStream):
 
 def _n_points(X: Points) -> int:
     if len(X.shape) != 2 or X.shape[0] < 2:
-        raise ValueError(f"X must be 2-D with at least two points, one a row; got shape {X.shape}")
+        raise ValueError(
+            f"X must be 2-D with at least two points, one per row; got shape {X.shape}"
+        )
     return int(X.shape[0])
 
 
@@ -126,7 +128,7 @@ def _codes(labels: NDArray[Any], n_points: int, name: Hashable) -> Ints:
     title = f"column {name!r} of labels"
     if labels.shape != (n_points,):
         raise ValueError(
-            f"{title} must have one label a point: X has {n_points} points, but the labels have "
+            f"{title} must have one label per point: X has {n_points} points, but the labels have "
             f"shape {labels.shape}"
         )
     missing = np.flatnonzero(labels != labels)

@@ -46,7 +46,6 @@ class Corpus:
     Examples
     --------
     >>> import scipy.sparse as sp
-    from numpy.typing import NDArray
     >>> from metrack.streams import Corpus
     >>> Corpus(sp.csr_array([[2, 0], [0, 1]]), ["good", "bad"], {"sentiment": [1, 0]}).counts.shape
     (2, 2)
@@ -66,7 +65,7 @@ class Corpus:
         labels = {name: np.asarray(codes, np.int64) for name, codes in self.labels.items()}
         for name, codes in labels.items():
             if codes.shape != (n_documents,) or codes.min(initial=0) < 0:
-                raise ValueError(f"labels {name!r} must be whole numbers from 0, one a document")
+                raise ValueError(f"labels {name!r} must be whole numbers from 0, one per document")
         for field, value in (("counts", counts), ("words", words), ("labels", labels)):
             object.__setattr__(self, field, value)
 
@@ -166,7 +165,7 @@ def _kept(corpus: Corpus, n_reviews: int | None) -> Corpus:
 def _published(
     files: Iterable[tuple[str, IO[bytes]]], categories: Sequence[str], n_words: int
 ) -> Corpus:
-    """Count the words of reviews, one a line: ``word:2 two_words:1 ... #label#:positive``."""
+    """Count the words of reviews, one per line: ``word:2 two_words:1 ... #label#:positive``."""
     documents: list[dict[str, int]] = []
     labels: dict[str, list[int]] = {"type": [], "sentiment": []}
     for name, file in files:

@@ -33,7 +33,7 @@ class Rows(NamedTuple):
     points: Floats  # (n_rows, points a row, n_features)
     keys: NDArray[Any]  # (n_rows, ids a row): text, or rows of the items where these are known
     y: Floats
-    good: Bools  # one entry a row of the batch
+    good: Bools  # one entry per row of the batch
 
 
 class Layout(NamedTuple):
