@@ -1,6 +1,7 @@
 """The pages say what the code does; tests/test_examples.py runs their examples."""
 
 import ast
+import importlib
 import inspect
 import re
 from pathlib import Path
@@ -46,6 +47,16 @@ def default(thing, name):
 def test_api_page_has_all_that_is_public(name):
     listed = re.findall(r"^::: (\S+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert name in listed or name.rpartition(".")[0] in listed
+
+
+def test_api_page_names_what_there_is():
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    for module, members in re.findall(
+        r"^::: (\S+)\n    options:\n      members: \[(.*)\]$", page, re.M
+    ):
+        for member in members.split(", "):
+            found = getattr(importlib.import_module(module), member)
+            assert found.__module__ == module
 
 
 # The API page gives all settings of an entry the type and default of the first one, and takes the

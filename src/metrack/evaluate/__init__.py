@@ -1,4 +1,4 @@
-"""How well it goes: k-NN error, k-means clusters, prequential losses, recovery, and regret.
+"""How well it goes: k-NN error, NMI of clusters, prequential losses, recovery, and regret.
 
 Rounds are counted from 0, and an interval (start, stop) is the rounds from ``start`` up to, not
 including, ``stop``, as in a slice of the losses.

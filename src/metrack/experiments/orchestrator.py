@@ -41,7 +41,7 @@ class Report(NamedTuple):
     show: Callable[[Console], None]
 
 
-class Study(NamedTuple):
+class Plan(NamedTuple):
     """A study, as far as carrying it out goes.
 
     Attributes
@@ -66,13 +66,13 @@ def check_available() -> None:
 
 
 def carry_out(
-    study: Study, out: Path, n_jobs: int = -1, cluster: str | None = None, anew: bool = False
+    plan: Plan, out: Path, n_jobs: int = -1, cluster: str | None = None, anew: bool = False
 ) -> Json:
     """Run the trials that are missing, then write and print all there is to see.
 
     Parameters
     ----------
-    study : Study
+    plan : Plan
     out : Path
         Folder for the results; made if missing. One that holds part of the same study is continued.
     n_jobs : int
@@ -91,10 +91,10 @@ def carry_out(
     console, started = plain_console(), time.time()
     if anew:
         _forget(out)
-    settings = {**study.settings, "metrack": versions().get("metrack")}
+    settings = {**plan.settings, "metrack": versions().get("metrack")}
     store = runner.TrialStore(out, settings)
-    runner.run_trials(study.trials, store, n_jobs, cluster, console)
-    report = study.report(_first(store.load(), study.trials.n))
+    runner.run_trials(plan.trials, store, n_jobs, cluster, console)
+    report = plan.report(_first(store.load(), plan.trials.n))
     write_json(out / "results.json", report.results)
     write_json(out / "run.json", _provenance(n_jobs, cluster, started))
     save_figure(report.figure, out)

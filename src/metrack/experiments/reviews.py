@@ -58,7 +58,7 @@ def reproduce(
         warm_up=functools.partial(_warm_up, study),
         per_file=1,  # a trial may take a minute
     )
-    plan = orchestrator.Study(study.describe(), trials, functools.partial(report, study))
+    plan = orchestrator.Plan(study.describe(), trials, functools.partial(report, study))
     return orchestrator.carry_out(plan, out, n_jobs, cluster)
 
 

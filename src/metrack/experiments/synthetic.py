@@ -56,7 +56,7 @@ def reproduce(
         n_trials,
         warm_up=functools.partial(run_trial, small, 0),
     )
-    plan = orchestrator.Study(study.describe(), trials, functools.partial(report, study, n_trials))
+    plan = orchestrator.Plan(study.describe(), trials, functools.partial(report, study, n_trials))
     return orchestrator.carry_out(plan, out, n_jobs, cluster, anew)
 
 

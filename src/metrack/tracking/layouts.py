@@ -8,11 +8,11 @@ stream was cut into batches.
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from metrack.checks import Bools, Floats
 from metrack.estimators.inputs import LARGEST
@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     """Rows that can be used, and which of a batch they are."""
 
     points: Floats  # (n_rows, points a row, n_features)
-    keys: NDArray[Any]  # (n_rows, ids a row): text, or rows of the items where these are known
+    keys: NDArray[Any]  # (n_rows, ids per row): text, or rows of the items where these are known
     y: Floats
     good: Bools  # one entry per row of the batch
 
@@ -71,7 +71,7 @@ class Layout(NamedTuple):
         """All columns that are read."""
         return [*self.numbers, *self.keys, *([self.label] if self.label else [])]
 
-    def row(self, values: Mapping[str, object]) -> tuple[Floats, list[Any], float]:
+    def row(self, values: Mapping[str, object]) -> tuple[Floats, list[str | int], float]:
         """Points, ids and label of one row; raises a RowError."""
         points = np.empty((len(self.vectors), self.n_features))
         for i, columns in enumerate(self.vectors):
@@ -88,7 +88,7 @@ class Layout(NamedTuple):
             raise RowError(f"{name} has {len(found)} numbers, expected {self.n_features}")
         return [_number(each, f"{name}[{i}]") for i, each in enumerate(found)]
 
-    def _key(self, value: object, name: str) -> Any:
+    def _key(self, value: object, name: str) -> str | int:
         key = key_of(value)
         if key is None:
             raise RowError(f"{name} is empty")
@@ -124,7 +124,7 @@ class Layout(NamedTuple):
             return Rows(points, keys, y, good)
         return Rows(points[good], keys[good], y[good], good)
 
-    def _key_or_none(self, value: object) -> Any:
+    def _key_or_none(self, value: object) -> str | int | None:
         key = key_of(value)
         if self.known is None:
             return key
@@ -163,7 +163,7 @@ def key_of(value: object) -> str | None:
     return str(value).strip() or None
 
 
-def list_of(value: object, name: str) -> Sequence[Any]:
+def list_of(value: object, name: str) -> Sequence[object]:
     """A list, also one written as text: JSON, or numbers between blanks, commas or semicolons."""
     if isinstance(value, str):
         try:
@@ -227,7 +227,7 @@ def _lists(column: Any, n_features: int) -> Floats:
     return found
 
 
-def _mapped(column: Any, function: Any, dtype: Any) -> Any:
+def _mapped(column: Any, function: Callable[[Any], object], dtype: DTypeLike) -> NDArray[Any]:
     """A function of each entry, computed once for each different one."""
     import pyarrow as pa
 
@@ -239,7 +239,8 @@ def _mapped(column: Any, function: Any, dtype: Any) -> Any:
         column = column.dictionary_encode()
     # The entry after the last stands for what is missing.
     known = [function(each) for each in [*column.dictionary.to_pylist(), None]]
-    table = np.empty(len(known), dtype)
+    table: NDArray[Any] = np.empty(len(known), dtype)
     table[:] = known
     codes = column.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)
-    return table[codes]
+    found: NDArray[Any] = table[codes]
+    return found

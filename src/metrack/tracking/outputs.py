@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -119,7 +119,7 @@ class _Lines:
         self.file.write(row.removesuffix("\r\n") + "\n")
 
 
-def _shown(cell: object) -> Any:
+def _shown(cell: object) -> object:
     """A cell that no spreadsheet takes for a formula: an apostrophe makes it text."""
     if not (isinstance(cell, str) and cell.startswith(FORMULA)):
         return cell

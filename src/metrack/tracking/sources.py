@@ -16,7 +16,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import IO, Any, NamedTuple, TypedDict
 
 from metrack.tracking.lines import end_of, is_blank, lines_of
 
@@ -34,7 +34,7 @@ TEXT = {".csv": "csv", ".tsv": "csv", ".txt": "csv"} | dict.fromkeys(
 TABLES = {".parquet": "parquet", ".pq": "parquet"} | dict.fromkeys(
     (".arrow", ".feather", ".ipc"), "arrow"
 )
-COMPRESSED: dict[str, Callable[[Any], Any]] = {
+COMPRESSED: dict[str, Callable[[Path], Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
     ".xz": lzma.open,
@@ -151,7 +151,7 @@ class Text:
         self.file = file
         self._left = b""
         self._ready: Callable[[], bool] = lambda: True
-        self._seek: Callable[[int], Any] | None = None
+        self._seek: Callable[[int], object] | None = None
         if is_pipe(source):
             descriptor = 0 if source == PIPE else os.open(source, os.O_RDONLY)
             self._read: Callable[[int], bytes] = lambda n: os.read(descriptor, n)
@@ -298,12 +298,14 @@ def _block_size(data: bytes) -> int:
     return min(max(BLOCK, WIDE_ROWS * line), WIDEST_BLOCK)
 
 
-def _open(path: Path) -> Any:
+def _open(path: Path) -> IO[bytes]:
     ending = path.suffix.lower()
     if ending in COMPRESSED:
-        return COMPRESSED[ending](path)
+        unpacked: IO[bytes] = COMPRESSED[ending](path)
+        return unpacked
     if ending == ".zst":
-        return arrow(".zst files").input_stream(str(path), compression="zstd")
+        stream: IO[bytes] = arrow(".zst files").input_stream(str(path), compression="zstd")
+        return stream
     return open(path, "rb", buffering=0)
 
 
