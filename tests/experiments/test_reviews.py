@@ -22,6 +22,14 @@ def test_everything_is_left_behind(folder, tmp_path, capsys):
     printed = capsys.readouterr().out
     for name in ("COMID", "COMID L1", "reinitialised", "non-adaptive", "sentiment to type"):
         assert name in printed
+    assert [line.partition(":")[0] for line in printed.splitlines()[-4:]] == [
+        "Figure",
+        "Report",
+        "Results",
+        "Raw numbers",
+    ]
+    run = json.loads((tmp_path / "new" / "run.json").read_text())
+    assert run["versions"]["numpy"]
     assert (tmp_path / "new" / "figure.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "new" / "report.html").read_text()
     assert "battery" in page  # a word that matters
