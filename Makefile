@@ -29,6 +29,7 @@ bench: .venv/installed
 
 bench-tracking: .venv/installed
 	$(BIN)/python benchmarks/tracking.py
+	$(BIN)/python benchmarks/families.py --jobs 2
 
 # Ten million pairs through a pipe, twice; some minutes.
 bench-track: .venv/installed
