@@ -1,12 +1,13 @@
 """The families of streams of benchmarks/families.py.
 
-Half of the families are for choosing defaults, with development seeds; the others are reported and
-nothing is chosen on them. Half of the pairs are alike, where nothing else is said.
+CHOSEN_ON are the families for choosing defaults, with development seeds; the others are reported,
+and nothing is chosen on them. Half of the pairs are alike, where nothing else is said.
 
 Made-up points: a question has clusters, one more than dimensions, in a random subspace of its own.
 Their centres are drawn at random, 3 apart, root mean square, in each direction of that subspace;
 the spread is 1 in every direction of the whole space. Points turn steadily; those of
-`DriftingClusters` turn as a random walk does.
+`DriftingClusters` turn as a random walk does. In a first version centres were 3 apart altogether,
+which leaves little to learn, as losses showed; such are the "overlapping clusters".
 """
 
 import os
