@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from metrack.checks import Floats, Ints, number, whole
 from metrack.engine.numerics.kernels import add_scaled, copy, dot, fill, inner, kernel, routine
-from metrack.evaluate.checks import Floats, Ints, check_points
+from metrack.evaluate.checks import check_points
 
 MAX_ITER = 100
 SHORT = 10  # steps after which the best start is chosen

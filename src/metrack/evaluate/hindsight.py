@@ -9,7 +9,6 @@ from metrack.checks import Floats, number, whole
 from metrack.engine.numerics.losses import HINGE, LOSSES, Kind
 from metrack.estimators.inputs import PairBatch, check_labels
 from metrack.estimators.settings import choice
-from metrack.evaluate.checks import Floats
 from metrack.evaluate.margins import gradient_of, loss_of
 
 # The hinge is rounded off over this much of the shortfall, less and less: the last is what the mean

@@ -8,7 +8,6 @@ import numpy as np
 
 from metrack.checks import Floats
 from metrack.engine.numerics.losses import FORMULAS, Kind
-from metrack.evaluate.checks import Floats
 
 
 def loss_of(kind: Kind, shortfalls: Floats) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from metrack.checks import Floats, Ints, whole
 from metrack.engine.numerics.kernels import dot, inner, kernel, reduction
-from metrack.evaluate.checks import Floats, Ints, check_points
+from metrack.evaluate.checks import check_points
 from metrack.evaluate.sparse_neighbours import check_sparse, sparse_nearest
 
 Singles = NDArray[np.float32]
