@@ -42,7 +42,8 @@ from rich.table import Table
 from sklearn.base import clone
 
 from benchmarks import family_streams as streams
-from benchmarks.tracking import interval, log_ratio, markdown_table, versions
+from benchmarks.tracking import versions
+from benchmarks.tracking_tables import interval, log_ratio, markdown_table
 from metrack import COMID, SADL, OnlineITML
 from metrack.evaluate import leave_one_out_error
 from metrack.streams import LabelledStream

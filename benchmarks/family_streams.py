@@ -121,7 +121,7 @@ def digits(seed, question):
     X, y = load_digits(return_X_y=True)
     labels = {"digit": y, "parity": y % 2, "below 5": y < 5}
     schedule = abrupt("digit", "parity", "below 5", "digit", length=question)
-    return LabelledStream(X, labels, schedule=schedule, similar=0.5, seed=seed)
+    return LabelledStream(X, labels, schedule=schedule, similar=0.5, random_state=seed)
 
 
 def banking_path():
@@ -134,7 +134,7 @@ def banking(seed, question, n_directions=None):
     if n_directions is not None:
         X = PCA(n_directions, svd_solver="covariance_eigh").fit_transform(X)
     schedule = abrupt("group", "intent", "group", length=question)
-    return LabelledStream(X, labels, schedule=schedule, similar=0.5, seed=seed)
+    return LabelledStream(X, labels, schedule=schedule, similar=0.5, random_state=seed)
 
 
 @dataclass(frozen=True)
