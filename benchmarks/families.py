@@ -21,6 +21,7 @@ k-NN error: at the end of each segment, 5 neighbours, leave one out.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import sys
@@ -340,7 +341,7 @@ def bars(records):
     }
     for family, lead in leads.items():
         found.append(Bar(f"AUC - best single's, {family}", lead, 0.0, at_most=False))
-    if leads:
+    if len(leads) == len(REAL):
         title = f"AUC - best single's, the larger of {' and '.join(leads)}"
         found.append(Bar(title, max(leads.values()), AUC_LEAD, at_most=False))
     if PLAIN in families:
@@ -435,6 +436,10 @@ def main():
     asked = parser.parse_args()
     console = Console(width=200)
     results = DEVELOPMENT if asked.development else RESULTS
+    if asked.torch and importlib.util.find_spec("torch") is None:
+        parser.error("--torch: torch is not installed here; install it, or leave out --torch")
+    if asked.markdown and not results.exists():
+        parser.error(f"--markdown: there is no {results} yet; run without --markdown first")
     if asked.markdown:
         print(markdown(json.loads(results.read_text())["records"]))
         return

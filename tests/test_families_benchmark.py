@@ -52,6 +52,7 @@ def test_tables_tell_which_bars_are_met(records):
     real += [dict(records[0], family="banking", auc=0.9, auc_best=0.894)]
     verdicts = [bar.verdict for bar in families.bars(real) if bar.name.startswith("AUC")]
     assert verdicts == ["missed", "met", "met"]
+    assert [bar.name for bar in families.bars(real[:1])][1:] == ["AUC - best single's, digits"]
 
 
 def test_seeds_and_families_to_choose_on_are_apart_from_the_others():
