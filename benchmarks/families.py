@@ -118,7 +118,7 @@ def auc(distances, alike):
 def fresh_pairs(points, labels, rng):
     """Differences of fresh pairs, and which are alike: half of them."""
     stream = LabelledStream(
-        points, labels, n_pairs=N_FRESH, similar=0.5, seed=int(rng.integers(2**31))
+        points, labels, n_pairs=N_FRESH, similar=0.5, random_state=int(rng.integers(2**31))
     )
     rows, y = stream.pairs()
     return points[rows[:, 0]] - points[rows[:, 1]], y > 0
