@@ -30,7 +30,6 @@ from rich.table import Table
 from benchmarks import batch
 from metrack import COMID, SADL
 from metrack.engine.ensemble.replay import LONGEST, SHORTEST
-from metrack.engine.numerics.divergences import DIVERGENCES
 from metrack.streams import DriftingClusters
 from tests.reference.comid import DenseCOMID
 
@@ -58,8 +57,8 @@ def blobs(rng, n_pairs, n, informative=3, separation=3.0, n_clusters=3):
 
 def ranks(learner):
     """Mean rank over the active learners of a bank."""
-    active = range(learner.bank_.n_active)
-    return round(float(np.mean([len(learner.bank_.metric(j).values) for j in active])), 1)
+    active = range(learner.engine_.n_active)
+    return round(float(np.mean([len(learner.engine_.metric(j).values) for j in active])), 1)
 
 
 def row(name, ours, reference, bar, goal, **facts):
@@ -95,11 +94,10 @@ def against_textbook(name, tracker, pairs, y):
     if tracker.combiner != "fixed_share":
         steps = np.mean(np.floor(np.log2(np.arange(1, len(y) + 1))) + 1)
     replaying = (tracker.scales_ >= SHORTEST) & (tracker.scales_ <= LONGEST)
-    rule = tracker.bank_.banks[0].rule
-    steps += rule.replays * replaying.sum()
-    divergence = next(name for name, code in DIVERGENCES.items() if code == rule.divergence)
+    (learners,) = tracker.resolved_.banks
+    steps += learners.replays * replaying.sum()
     facts = {"n": 25, "rank": ranks(tracker), "active": float((losses > 0).mean())}
-    reference = steps * textbook_step(25, divergence)
+    reference = steps * textbook_step(25, learners.divergence)
     return row(name, ours, reference, 100, 200, **facts)
 
 

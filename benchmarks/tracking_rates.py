@@ -4,7 +4,6 @@ import numpy as np
 from sklearn.base import clone
 
 from metrack import COMID
-from metrack.engine.numerics.divergences import DIVERGENCES
 
 RATES = np.geomspace(1 / 80, 6.25, 12)  # times the tracker's eta0: on both sides of the best
 
@@ -15,12 +14,11 @@ def single_rates(tracker, n_features, rates=RATES):
     What the tracker leaves to "auto" is what it takes that to be.
     """
     probe = clone(tracker).fit(np.eye(2, n_features)[None], [1])
-    own, bank = probe.get_params(), probe.bank_.banks[0]
+    own, (learners,) = probe.get_params(), probe.resolved_.banks
     shared = {name: own[name] for name in COMID().get_params() if name in own}
-    names = {code: name for name, code in DIVERGENCES.items()}
-    shared |= {"divergence": names[bank.rule.divergence]}
+    shared |= {"divergence": learners.divergence}
     return {
         f"{kind} {rate:.3g}": COMID(**shared | {"learning_rate": float(rate), "rho": rho})
-        for kind, rho in (("regularised", float(bank.rule.rho)), ("plain", 0.0))
-        for rate in bank.ladder.rate * np.asarray(rates)
+        for kind, rho in (("regularised", learners.rho), ("plain", 0.0))
+        for rate in learners.learning_rate * np.asarray(rates)
     }

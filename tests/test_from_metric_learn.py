@@ -192,10 +192,10 @@ def test_components_that_are_set(learner):
 def test_set_components_last_until_learning_goes_on(learner, tmp_path):
     fitted = learner.fit(STREAM.pairs, STREAM.y)
     learned = fitted.get_mahalanobis_matrix()
-    steady = fitted._steady_components()
+    steady = fitted.aligned_components()
     fitted.components_ = np.eye(4)[:2]
     assert fitted.rank_ == 2
-    assert_allclose(fitted._steady_components(), np.diag([1.0, 1.0, 0.0, 0.0]), atol=1e-12)
+    assert_allclose(fitted.aligned_components(), np.diag([1.0, 1.0, 0.0, 0.0]), atol=1e-12)
     with pytest.raises(ValueError, match="components_ was set by hand"):
         fitted.save(tmp_path / "state")
     again = pickle.loads(pickle.dumps(fitted))

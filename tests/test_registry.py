@@ -1,6 +1,5 @@
 import metrack
-from metrack.estimators import persistence
-from metrack.registry import ESTIMATORS, TRACKERS, estimator
+from metrack.registry import ESTIMATORS, PAIR_LEARNERS, SAVED, estimator
 
 
 def test_every_estimator_is_where_the_registry_says():
@@ -11,8 +10,4 @@ def test_every_estimator_is_where_the_registry_says():
 
 def test_the_package_exports_what_is_registered():
     assert set(metrack.__all__) == {*ESTIMATORS, "load"}
-    assert set(TRACKERS) <= set(ESTIMATORS)
-
-
-def test_states_name_registered_estimators():
-    assert persistence.CLASSES.items() <= ESTIMATORS.items()
+    assert PAIR_LEARNERS.items() <= SAVED.items() <= ESTIMATORS.items()

@@ -55,9 +55,9 @@ def taught(model, stream):
 def test_it_is_from_labels_bit_for_bit(kind, settings):
     stream = list(points(300))
     X, y = np.array([list(x.values()) for x, _ in stream]), [y for _, y in stream]
-    model = taught(getattr(river, kind)(seed=4, memory=50, **settings), stream)
+    model = taught(getattr(river, kind)(seed=4, buffer_size=50, **settings), stream)
     learner = getattr(metrack, kind)(**settings)
-    expected = metrack.FromLabels(learner, memory=50, random_state=4).fit(X, y)
+    expected = metrack.FromLabels(learner, buffer_size=50, random_state=4).fit(X, y)
     assert state(model.tracker) == state(expected.learner_)
     embedded = [list(model.transform_one(x).values()) for x, _ in stream]
     np.testing.assert_allclose(embedded, expected.transform(X), atol=1e-12)
@@ -79,8 +79,8 @@ def test_it_is_from_labels_bit_for_bit(kind, settings):
 @pytest.mark.parametrize("kind", [river.SADL, river.COMID])
 def test_a_feature_not_seen_yet_is_one_that_was_always_0(kind, settings, n_first):
     """Frames and bases, and capacities that grow with the features."""
-    late = kind(seed=0, memory=60, **settings)
-    all_along = kind(seed=0, memory=60, **settings)
+    late = kind(seed=0, buffer_size=60, **settings)
+    all_along = kind(seed=0, buffer_size=60, **settings)
     all_along.learn_one(dict.fromkeys((f"f{i}" for i in range(10)), 0.0), "a")
     late.learn_one(dict.fromkeys((f"f{i}" for i in range(n_first)), 0.0), "a")
     for t, (x, y) in enumerate(points(400, 10)):
@@ -100,8 +100,8 @@ def test_the_automatic_regulariser_follows_the_number_of_features():
     model = river.SADL(seed=0)
     for t, (x, y) in enumerate(points(200, 10)):
         model.learn_one(dict(list(x.items())[: 5 + t // 40]), y)
-    bank = metrack.SADL().fit(np.eye(2, len(model.features))[None], [1]).bank_.banks[0]
-    widened = model.tracker.bank_.banks[0]
+    bank = metrack.SADL().fit(np.eye(2, len(model.features))[None], [1]).engine_.banks[0]
+    widened = model.tracker.engine_.banks[0]
     assert widened.rule.rho == pytest.approx(bank.rule.rho)
     np.testing.assert_allclose(widened.rates.rho[:2], bank.rates.rho[:2])
 
@@ -191,8 +191,8 @@ def test_bad_settings():
         river.SADL(learning_rate=1.0)
     with pytest.raises(TypeError, match="preprocessor"):
         river.SADL(preprocessor=np.eye(2))
-    with pytest.raises(ValueError, match="memory=0"):
-        river.SADL(memory=0)
+    with pytest.raises(ValueError, match="buffer_size=0"):
+        river.SADL(buffer_size=0)
     model = river.SADL(rho=-1.0)
     for _ in range(2):
         with pytest.raises(ValueError, match="rho"):

@@ -83,24 +83,25 @@ ARRAYS_1: dict[str, str | None] = {
     "learners.fresh": "banks.0.learners.initial_value",
 }
 PLAIN_ARRAYS_1 = {name: new for name, new in ARRAYS_1.items() if name.startswith("clock.")}
-RULE_1 = (
-    *("loss", "divergence", "step", "schedule", "rho", "capacity"),
-    *("first_interval", "replays"),
-)
-COMBINATION_1 = ("loss", "combiner", "output", "weight_loss", "cap")
+OF_A_BANK_1 = ("loss", "divergence", "step", "schedule", "rho", "capacity", "replays")
+OF_A_COMBINATION_1 = ("loss", "combiner", "output", "weight_loss", "cap")
+RENAMED_SETTINGS_1 = {"OASIS": {"C": "learning_rate"}}
 
 
 def _by_names(content: Content, arrays: Arrays) -> tuple[Content, Arrays]:
-    """Settings and records by names; what was kept twice, once; a bank is part of an ensemble."""
+    """Settings and records by names; what settings came to, apart from what was learned."""
     learner = dict(content["learner"])
-    bank = learner.pop("bank")
+    bank, n_features = learner.pop("bank"), learner.pop("n_features")
     learner.pop("n_features_at_start")
+    names = RENAMED_SETTINGS_1.get(learner["class"], {})
+    learner["settings"] = {names.get(k, k): v for k, v in learner["settings"].items()}
     if "ladder" in bank:
         arrays = _arrays_1(bank, arrays)
-        described = _ensemble_1(bank, alone=len(arrays["experts.p"]) == 1)
+        described = _ensemble_1(bank, learner["settings"], arrays)
     else:
         arrays = renamed(arrays, PLAIN_ARRAYS_1)
         described = _plain_1(bank)
+    described["resolved"]["n_features"] = n_features
     content = {**content, "learner": {**learner, **described}}
     if "tracking" in content:
         content["tracking"] = {**content["tracking"], "items": None}
@@ -110,40 +111,70 @@ def _by_names(content: Content, arrays: Arrays) -> tuple[Content, Arrays]:
 def _plain_1(bank: Content) -> Content:
     """Online ITML, LEGO and OASIS."""
     if "longest" in bank:
-        rule = {"longest": bank["longest"], "scaled": bank["scaled"]}
+        scaled = bank["scaled"]
+        resolved = {"kind": "similarity", "learning_rate": bank["longest"]}
     else:
         rule = {name: _named_1(name, value) for name, value in bank["rule"].items()}
+        scaled = rule.pop("scaled")
+        resolved = {"kind": "target", "learning_rate": rule.pop("rate"), **rule}
     parts = {
-        "rule": {"record": "target" if "method" in rule else "passive_aggressive", **rule},
         "counters": {"record": "plain_counters"},
         "scaler": {"record": "scaler"},
         "learners": {"record": RECORDS_1[bank["learners"]]},
     }
-    return {"parts": parts, "banks": []}
+    return {"resolved": {**resolved, "units": _units_1(scaled)}, "parts": parts, "banks": []}
 
 
-def _ensemble_1(bank: Content, alone: bool) -> Content:
+def _units_1(scaled: Any) -> str:
+    if not isinstance(scaled, bool):
+        raise ValueError(f"scaled is {scaled!r}; it must be true or false")
+    return "root_mean_square" if scaled else "data"
+
+
+def _ensemble_1(bank: Content, settings: Content, arrays: Arrays) -> Content:
     """COMID, SADL and POLA: an ensemble of one bank."""
     rule = {name: _named_1(name, value) for name, value in bank["rule"].items()}
-    if alone:
+    n_learners = len(arrays["experts.p"])
+    if n_learners == 1:
         rule["combiner"] = "alone"
     rate, first, ratio = bank["ladder"]
+    representation = RECORDS_1[bank["learners"]]
+    on_cover = rule["first_interval"] > 0
+    at_identity = settings.get("init") == "identity" or rule["divergence"] != "frobenius"
+    regularizer = settings.get("regularizer")  # POLA has none
+    if regularizer == "auto":
+        regularizer = "logdet" if representation == "dense_factor" else "nuclear"
+    own = {
+        "kind": "mirror",
+        **{name: rule[name] for name in OF_A_BANK_1},
+        "regularizer": regularizer,
+        "learning_rate": rate,
+        "representation": representation,
+        "init": "identity" if at_identity else "zero",
+        "first_interval": int(first),
+        "length_ratio": ratio,
+        "on_cover": on_cover,
+        "n_learners": 2 if on_cover else n_learners,
+    }
+    resolved = {
+        "kind": "ensemble",
+        "units": _units_1(rule["scaled"]),
+        **{name: rule[name] for name in OF_A_COMBINATION_1},
+        "banks": [own],
+    }
     parts = {
-        "combination": {"record": "combination", **{name: rule[name] for name in COMBINATION_1}},
         "counters": {"record": "counters"},
         "scaler": {"record": "scaler"},
         "detector": {"record": "page_hinkley"},
         "experts": {"record": "experts"},
         "replay": {"record": "replay_buffer"},
     }
-    own = {
-        "rule": {"record": "mirror_descent", **{name: rule[name] for name in RULE_1}},
-        "ladder": {"record": "ladder", "rate": rate, "first": first, "ratio": ratio},
+    learned = {
         "rates": {"record": "rates"},
-        "learners": {"record": RECORDS_1[bank["learners"]]},
+        "learners": {"record": representation},
         "generator": {"record": "generator"},
     }
-    return {"parts": parts, "banks": [{"kind": "mirror", "parts": own}]}
+    return {"resolved": resolved, "parts": parts, "banks": [learned]}
 
 
 def _arrays_1(bank: Content, arrays: Arrays) -> Arrays:

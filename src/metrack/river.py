@@ -12,7 +12,7 @@ from metrack.engine.numerics.kernels import Floats
 from metrack.estimators import comid, sadl
 from metrack.estimators.inputs import LARGEST
 from metrack.estimators.online import OnlineLearner
-from metrack.estimators.pairing import PairMemory
+from metrack.estimators.pairing import PairBuffer
 from metrack.estimators.settings import whole
 from metrack.estimators.threads import exclusive
 
@@ -35,7 +35,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
 
     def __init__(
         self,
-        memory: int = 256,
+        buffer_size: int = 256,
         recent: float = 0.5,
         pairs_per_point: int = 4,
         seed: int | None = None,
@@ -45,7 +45,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
         for name in ("preprocessor", "random_state"):
             if name in settings:
                 raise TypeError(f"{name} is no setting here: points come as dicts, and seed is set")
-        self.memory = memory
+        self.buffer_size = buffer_size
         self.recent = recent
         self.pairs_per_point = pairs_per_point
         self.seed = seed
@@ -53,7 +53,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
         self.settings = settings
         rng = np.random.RandomState(seed)
         self._tracker = self._kind(**settings, random_state=rng.randint(2**31 - 1))
-        self._memory = PairMemory(memory, recent, pairs_per_point, rng)
+        self._buffer = PairBuffer(buffer_size, recent, pairs_per_point, rng)
         self._columns: dict[base.typing.FeatureName, int] = {}
 
     @property
@@ -86,7 +86,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
         if self._columns:
             point = np.zeros((1, len(self._columns)))
             point[0, [self._columns[name] for name in names]] = values
-            self._memory.teach(self._tracker, point, [y])
+            self._buffer.teach(self._tracker, point, [y])
 
     @exclusive
     def transform_one(
@@ -110,7 +110,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
             return {}
         known = {name: value for name, value in x.items() if name in self._columns}
         values, columns = _numbers(known), [self._columns[name] for name in known]
-        embedded = self._tracker._steady_components()[:, columns] @ values
+        embedded = self._tracker.aligned_components()[:, columns] @ values
         return {f"metric{i}": value for i, value in enumerate(embedded.tolist())}
 
     def _add_columns(self, names: list[base.typing.FeatureName]) -> None:
@@ -124,17 +124,17 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
                 "hash features first, or set max_features"
             )
         if self._columns:
-            self._tracker._widen(len(columns))
-            self._memory.widen(len(columns))
+            self._tracker.widen(len(columns))
+            self._buffer.widen(len(columns))
         else:
-            self._tracker._start(len(columns), None)
+            self._tracker.start(len(columns))
         self._columns = columns
 
 
 class SADL(MetricTransformer):
     """Strongly adaptive metric tracking in a River pipeline.
 
-    Each labelled point is paired with points of a bounded memory, similar where the labels are
+    Each labelled point is paired with points of a bounded buffer, similar where the labels are
     equal; `metrack.SADL` learns from the pairs, and `transform_one` gives its embedding. Features
     may appear and disappear: a metric that has never seen a feature is the one that has always seen
     it as 0. Where so many features ask for another kind of learner than before, the tracker goes on
@@ -142,7 +142,7 @@ class SADL(MetricTransformer):
 
     Parameters
     ----------
-    memory
+    buffer_size
         Number of points remembered.
     recent
         Share of them that are the most recent ones; the rest is a uniform sample of all before.
@@ -151,8 +151,8 @@ class SADL(MetricTransformer):
     seed
         Same seed, same metric.
     max_features
-        Most features that a stream may bring; a point with more is refused. Memory and time a pair
-        grow with them.
+        Most features that a stream may bring; a point with more is refused. Memory and time per
+        pair grow with them.
     settings
         Settings of `metrack.SADL`, such as ``n_components`` or ``rho``.
 
@@ -178,7 +178,7 @@ class COMID(MetricTransformer):
 
     Parameters
     ----------
-    memory
+    buffer_size
         Number of points remembered.
     recent
         Share of them that are the most recent ones; the rest is a uniform sample of all before.
@@ -187,8 +187,8 @@ class COMID(MetricTransformer):
     seed
         Same seed, same metric.
     max_features
-        Most features that a stream may bring; a point with more is refused. Memory and time a pair
-        grow with them.
+        Most features that a stream may bring; a point with more is refused. Memory and time per
+        pair grow with them.
     settings
         Settings of `metrack.COMID`, such as ``learning_rate`` or ``n_components``.
 

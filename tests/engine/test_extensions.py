@@ -108,7 +108,7 @@ def test_a_combiner_from_outside():
         told = np.zeros(12)
         for pair, label in zip(pairs, y, strict=True):
             tracker.learn_one(*pair, label)
-            told += tracker.bank_.experts.losses
+            told += tracker.engine_.experts.losses
             assert tracker.weights_.tolist() == np.eye(12)[np.argmin(told)].tolist()
     finally:
         del combiners.COMBINERS["leader"]

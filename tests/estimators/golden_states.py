@@ -18,7 +18,8 @@ from metrack import COMID, LEGO, OASIS, POLA, SADL, FromLabels, OnlineITML
 GOLDEN = Path(__file__).with_name("golden")
 N_PAIRS = 40  # before the state, and again after it
 LEARNERS = {
-    "comid-dense": lambda: COMID(),
+    "comid-dense": lambda: COMID(regularizer="nuclear"),
+    "comid-logdet": lambda: COMID(),
     "comid-spectral": lambda: COMID(divergence="von_neumann", loss="logistic", schedule="invsqrt"),
     "comid-frame": lambda: COMID(n_components=1),
     "comid-cone": lambda: COMID(regularizer="l1", psd="exact"),
@@ -32,7 +33,7 @@ LEARNERS = {
     "lego": lambda: LEGO(scale=None),
     "pola": lambda: POLA(n_components=2),
     "oasis": lambda: OASIS(),
-    "from-labels": lambda: FromLabels(SADL(), memory=12, random_state=5),
+    "from-labels": lambda: FromLabels(SADL(), buffer_size=12, random_state=5),
 }
 
 

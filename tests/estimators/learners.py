@@ -11,7 +11,8 @@ LEARNERS = {
     "COMID": (COMID(), 6),
     "COMID-explicit": (COMID(step="explicit", learning_rate=0.1), 6),
     "COMID-von_neumann": (COMID(divergence="von_neumann"), 6),
-    "COMID-burg": (COMID(divergence="burg", rho=0.01), 6),
+    "COMID-burg": (COMID(divergence="burg", regularizer="nuclear", rho=0.01), 6),
+    "COMID-dense": (COMID(regularizer="nuclear"), 6),
     "COMID-frobenius": (COMID(divergence="frobenius"), 6),
     "COMID-3": (COMID(n_components=3), 6),
     "COMID-frame": (COMID(n_components=2), 40),
@@ -63,7 +64,7 @@ def make_stream(n_features, n_pairs=240, seed=0):
 def state(learner):
     """All that a fitted learner knows, bit for bit: name -> type, shape and bytes."""
     found = {}
-    _flatten({**vars(learner.bank_), "banks": _banks(learner.bank_)}, "bank", found)
+    _flatten({**vars(learner.engine_), "banks": _banks(learner.engine_)}, "engine", found)
     if learner.random_state is not None:  # else it is everyone's
         _flatten(learner.rng_.get_state()[1:], "rng", found)
     for name in [*read_outs(learner), "n_features_in_"]:

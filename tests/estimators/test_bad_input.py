@@ -114,12 +114,12 @@ BAD_Y = {
     "booleans": (np.ones(N, bool), r"y\[0\] = True; labels are"),
     "complex": (GOOD_Y + 0j, r"y\[0\] = \(1\+0j\); labels are"),
     "no labels": (None, r"requires y to be passed, but the target y is None"),
-    "too few": (GOOD_Y[1:], r"one label a pair: 5 pairs, but y has shape \(4,\)"),
-    "too many": ([*GOOD_Y, 1], r"one label a pair: 5 pairs, but y has shape \(6,\)"),
-    "column": (GOOD_Y[:, None], r"one label a pair: 5 pairs, but y has shape \(5, 1\)"),
-    "one number": (1, r"one label a pair: 5 pairs, but y has shape \(\)"),
-    "ragged": ([[1], [1, 1], 1, 1, 1], r"y must have one label a pair"),
-    "sparse": (sp.csr_array(GOOD_Y[:, None]), r"y must have one label a pair"),
+    "too few": (GOOD_Y[1:], r"one label per pair: 5 pairs, but y has shape \(4,\)"),
+    "too many": ([*GOOD_Y, 1], r"one label per pair: 5 pairs, but y has shape \(6,\)"),
+    "column": (GOOD_Y[:, None], r"one label per pair: 5 pairs, but y has shape \(5, 1\)"),
+    "one number": (1, r"one label per pair: 5 pairs, but y has shape \(\)"),
+    "ragged": ([[1], [1, 1], 1, 1, 1], r"y must have one label per pair"),
+    "sparse": (sp.csr_array(GOOD_Y[:, None]), r"y must have one label per pair"),
 }
 
 N_POINTS = 100
@@ -213,7 +213,7 @@ def test_row_numbers(learner, stream, kind, sparse):
         (([0] * 6, [0] * 6, True), r"y\[0\] = True; labels are"),
         (([0] * 6, [0] * 6, "1"), r"y\[0\] = '1'; labels are"),
         (([0] * 6, [0] * 6, None), r"y\[0\] = None; labels are"),
-        (([0] * 6, [0] * 6, [1]), r"one label a pair: 1 pairs, but y has shape \(1, 1\)"),
+        (([0] * 6, [0] * 6, [1]), r"one label per pair: 1 pairs, but y has shape \(1, 1\)"),
     ],
 )
 @on_some

@@ -288,7 +288,7 @@ def test_the_matrix(fitted, stream):
 @settings_of(lambda each: n_components_of(each) and getattr(each, "init", "auto") == "auto")
 def test_capacity_bounds_the_rank(fitted):
     assert fitted.rank_ == fitted.n_components
-    assert fitted.bank_.banks[0].learners.dropped.max() > 0.0
+    assert fitted.engine_.banks[0].learners.dropped.max() > 0.0
 
 
 def test_distances(fitted, stream):
@@ -396,7 +396,7 @@ def test_units_matter_where_they_are_not_measured(learner, stream):
 
 
 def all_finite(learner):
-    (bank,) = getattr(learner.bank_, "banks", [learner.bank_])
+    (bank,) = getattr(learner.engine_, "banks", [learner.engine_])
     return all(np.isfinite(array).all() for array in (*bank.learners, learner.components_))
 
 

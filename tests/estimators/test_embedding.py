@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metrack.estimators.embedding import leading, steady
+from metrack.estimators.embedding import aligned, leading
 
 
 def components(rng, rank, n):
@@ -16,16 +16,16 @@ def components(rng, rank, n):
 def test_distances_are_kept_and_the_position_depends_on_m_alone(rank, width, n):
     rng = np.random.default_rng(0)
     L = components(rng, rank, n)
-    S = steady(L, width)
+    S = aligned(L, width)
     assert S.shape == (width, n)
     np.testing.assert_allclose(S.T @ S, L.T @ L, atol=1e-12)
     signs, order = rng.choice([-1.0, 1.0], size=rank), rng.permutation(rank)
-    np.testing.assert_allclose(steady(signs[:, None] * L[order], width), S, atol=1e-12)
+    np.testing.assert_allclose(aligned(signs[:, None] * L[order], width), S, atol=1e-12)
 
 
 def test_with_all_features_it_is_the_square_root():
     L = components(np.random.default_rng(1), 3, 5)
-    S = steady(L, 5)
+    S = aligned(L, 5)
     np.testing.assert_allclose(S, S.T, atol=1e-12)
     assert np.linalg.eigvalsh(S)[0] > -1e-12
 
@@ -34,8 +34,8 @@ def test_with_all_features_it_is_the_square_root():
 def test_features_that_do_not_matter_change_nothing(width, n):
     L = components(np.random.default_rng(2), 3, n)
     wider = np.pad(L, ((0, 0), (0, 4)))
-    S = steady(wider, width if width < n else n + 4)
-    np.testing.assert_allclose(S[:width, :n], steady(L, width), atol=1e-12)
+    S = aligned(wider, width if width < n else n + 4)
+    np.testing.assert_allclose(S[:width, :n], aligned(L, width), atol=1e-12)
     assert not S[width:].any()
     assert not S[:, n:].any()
 
@@ -60,8 +60,8 @@ def test_what_leads_at_the_identity_are_the_first_features():
 
 
 def test_no_direction_is_a_point():
-    assert not steady(np.empty((0, 4)), 4).any()
-    assert not steady(np.empty((0, 4)), 2).any()
+    assert not aligned(np.empty((0, 4)), 4).any()
+    assert not aligned(np.empty((0, 4)), 2).any()
 
 
 @pytest.mark.parametrize("width", [8, 3])
@@ -70,9 +70,9 @@ def test_it_moves_little_where_the_metric_moves_little(width):
     rng = np.random.default_rng(3)
     L = components(rng, 3, 8)
     L *= (np.array([2.0, 2.0, 1.0]) / np.linalg.norm(L, axis=1))[:, None]
-    start = steady(L, width)
+    start = aligned(L, width)
     for _ in range(20):
         change = 1e-6 * rng.normal(size=(8, 8))
         values, vectors = np.linalg.eigh(L.T @ L + change @ change.T * 1e3)
         near = np.sqrt(values[-3:, None]) * vectors.T[-3:]
-        assert np.abs(steady(near[::-1], width) - start).max() < 1e-4
+        assert np.abs(aligned(near[::-1], width) - start).max() < 1e-4

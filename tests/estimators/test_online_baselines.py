@@ -50,12 +50,12 @@ def test_every_step_is_the_formula(kind, reference, n_features, rate, scale, spa
     for row, difference, unit, y in zip(stream.rows, u, units, stream.y, strict=True):
         expected = float(oracle.observe(difference / unit, y))
         assert learner.observe([row], [y])[0] == pytest.approx(expected, rel=PRECISION, abs=1e-12)
-        M = learner.bank_.learners.factor.T @ learner.bank_.learners.factor
+        M = learner.engine_.learners.factor.T @ learner.engine_.learners.factor
         assert np.abs(M - oracle.M).max() < PRECISION * max(1.0, np.abs(oracle.M).max())
         if rate == 30.0 and kind is OnlineITML:  # so long, explicit steps blow up 1e-16 to 1e-10
             oracle.M = M.astype(np.longdouble)
         assert np.linalg.eigvalsh(oracle.M.astype(float))[0] > 0.0
-        assert np.linalg.svd(learner.bank_.learners.factor, compute_uv=False)[-1] > 0.0
+        assert np.linalg.svd(learner.engine_.learners.factor, compute_uv=False)[-1] > 0.0
         assert learner.rank_ == n_features
 
 
@@ -64,7 +64,7 @@ def test_the_metric_in_the_units_of_the_data(kind):
     stream = make_stream(4)
     learner = kind().fit(stream.pairs, stream.y)
     u = stream.pairs[:, 0] - stream.pairs[:, 1]
-    factor = learner.bank_.learners.factor / units_of((u**2).sum(axis=1))[1]
+    factor = learner.engine_.learners.factor / units_of((u**2).sum(axis=1))[1]
     assert_allclose(learner.get_mahalanobis_matrix(), factor.T @ factor, rtol=1e-9, atol=1e-12)
 
 
@@ -74,7 +74,7 @@ def test_lego_minimises_what_it_says(seed, y):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(3, 3))
     learner = LEGO(0.7, upper=0.5, lower=2.0, scale=None).fit(np.zeros((1, 2, 3)), [1])
-    learner.bank_.learners.factor[:] = A
+    learner.engine_.learners.factor[:] = A
     u = rng.normal(size=3)
     u *= np.sqrt((1.3 if y > 0 else 0.8) / (u @ A.T @ A @ u))
     M, target = cp.Variable((3, 3), PSD=True), 0.5 if y > 0 else 2.0
@@ -95,7 +95,7 @@ def test_positive_definite_whatever_comes(kind, rate):
     for scale in None, "auto":
         learner = kind(rate, scale=scale)
         assert np.isfinite(learner.observe(pairs, y)).all()
-        factor = learner.bank_.learners.factor
+        factor = learner.engine_.learners.factor
         assert np.isfinite(factor).all()
         assert np.abs(factor).max() > 0.0
         assert np.isfinite(learner.pair_distance(pairs)).all()
@@ -126,7 +126,7 @@ def test_more_features_than_at_first(learner):
     stream = make_stream(5)
     padded = np.pad(stream.pairs, ((0, 0), (0, 0), (0, 2)))
     wide = clone(learner).fit(padded, stream.y)
-    learner.fit(stream.pairs, stream.y)._widen(7)
+    learner.fit(stream.pairs, stream.y).widen(7)
     later = make_stream(7, seed=3)
     for each in wide, learner:
         each.partial_fit(later.pairs, later.y)
@@ -149,7 +149,7 @@ def test_pola_is_its_two_projections(n_features, scale):
     for pair, difference, unit, y in zip(stream.pairs, u, units, stream.y, strict=True):
         expected = oracle.observe(difference / unit, y)
         assert learner.observe([pair], [y])[0] == pytest.approx(expected, rel=PRECISION, abs=1e-12)
-        M = learner.get_mahalanobis_matrix() * learner.bank_.unit
+        M = learner.get_mahalanobis_matrix() * learner.engine_.unit
         assert np.abs(M - oracle.M).max() < PRECISION * max(1.0, np.abs(oracle.M).max())
         assert learner.mu_ == pytest.approx(oracle.b, rel=PRECISION)
         cut += np.linalg.matrix_rank(oracle.M, tol=1e-12) < n_features
@@ -210,7 +210,7 @@ def make_triplets(n_features, n_triplets=200, seed=0):
 
 
 def oasis_state(learner):
-    bank = learner.bank_
+    bank = learner.engine_
     return [a.tobytes() for a in (*bank.learners, bank.scaler, bank.counters)]
 
 
@@ -228,7 +228,7 @@ def test_oasis_is_the_formula(n_features, C, scale, sparse):
     for t, row in enumerate(rows):
         expected = oracle.observe(p[t] / units[t], positive[t], negative[t])
         assert learner.observe([row])[0] == pytest.approx(expected, rel=PRECISION, abs=1e-12)
-        W = learner.bank_.learners.matrix
+        W = learner.engine_.learners.matrix
         assert np.abs(W - oracle.W).max() < PRECISION * np.abs(oracle.W).max()
     assert_allclose(learner.get_bilinear_matrix(), oracle.W / last, rtol=1e-9, atol=1e-12)
 

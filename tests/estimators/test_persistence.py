@@ -79,7 +79,7 @@ def test_from_labels_goes_on_like_what_was_saved(sparse, kind, tmp_path):
     X = stream.points if not sparse else sp.csr_array(stream.points)
     y = np.where(stream.points[:, 0] > 0.0, "right", "left")
     seed = 3 if kind == "int" else np.random.RandomState(3)
-    learner = FromLabels(SADL.as_published(eta0=0.5), memory=20, random_state=seed)
+    learner = FromLabels(SADL.as_published(eta0=0.5), buffer_size=20, random_state=seed)
     learner.fit(X[:50], y[:50]).save(tmp_path)
     loaded = metrack.load(tmp_path)
     assert repr(loaded.learner) == repr(learner.learner)
@@ -125,7 +125,7 @@ def test_draws_go_on(seed, tmp_path):
 def test_widened_learners_keep_their_representation(tmp_path):
     stream = make_stream(6, 100)
     learner = SADL().fit(stream.pairs[:, :, :4], stream.y)
-    learner._widen(6)
+    learner.widen(6)
     learner.save(tmp_path)
     loaded = metrack.load(tmp_path)
     learner.observe(stream.pairs, stream.y)
@@ -247,13 +247,16 @@ def reseal(folder, change):
     "change",
     [
         lambda c, a: c["learner"].update({"class": "os.system"}),
-        lambda c, a: c["learner"].update(n_features=10**12),
-        lambda c, a: c["learner"].update(n_features="3"),
-        lambda c, a: c["learner"].update(n_features=0),
-        lambda c, a: c["learner"].update(n_features=2),
+        lambda c, a: c["learner"]["resolved"].update(n_features=10**12),
+        lambda c, a: c["learner"]["resolved"].update(n_features="3"),
+        lambda c, a: c["learner"]["resolved"].update(n_features=0),
+        lambda c, a: c["learner"]["resolved"].update(n_features=2),
         lambda c, a: c["learner"]["settings"].update(nonsense=1),
         lambda c, a: c["learner"]["parts"].update(learners="Other"),
         lambda c, a: c["learner"].pop("parts"),
+        lambda c, a: c["learner"].pop("resolved"),
+        lambda c, a: c["learner"].update(resolved=[]),
+        lambda c, a: c["learner"]["resolved"].update(kind="target"),
         lambda c, a: c.pop("learner"),
         lambda c, a: a.pop("counters.pairs"),
         lambda c, a: a.clear(),
@@ -390,12 +393,12 @@ def test_lock_ends_with_its_process(saved):
 
 
 def test_every_online_learner_is_covered():
-    from metrack.estimators.persistence import CLASSES
+    from metrack.registry import SAVED
 
     named = {type(learner).__name__ for learner, _ in LEARNERS.values()} | {"OASIS", "FromLabels"}
-    assert named == set(CLASSES)
+    assert named == set(SAVED)
     made = {type(make()).__name__ for make in golden_states.LEARNERS.values()}
-    assert made == set(CLASSES)
+    assert made == set(SAVED)
 
 
 def golden(name):
@@ -431,17 +434,14 @@ def every(part, change):
     return changed
 
 
-def rule(**values):
-    def change(content, arrays):
-        learner = content["learner"]
-        holder = learner["banks"][0] if learner["banks"] else learner
-        holder["parts"]["rule"].update(values)
-
-    return change
+def came_to(**values):
+    """A change of what the settings came to, of the ensemble or the dense learner."""
+    return lambda content, arrays: content["learner"]["resolved"].update(values)
 
 
-def combination(**values):
-    return lambda content, arrays: content["learner"]["parts"]["combination"].update(values)
+def bank_came_to(**values):
+    """The same of the first bank."""
+    return lambda content, arrays: content["learner"]["resolved"]["banks"][0].update(values)
 
 
 @pytest.mark.parametrize(
@@ -456,8 +456,8 @@ def combination(**values):
         ("comid-frame", put("banks.0.learners.width", 0), "do not fit"),
         ("comid-frame", put("banks.0.learners.frame", 1e9), "not orthonormal"),
         ("comid-frame", repeat("banks.0.learners.frame", 2, axis=1), "do not fit"),
-        ("comid-frame", rule(capacity=2), "do not fit"),
-        ("comid-frame", rule(capacity=10**9), "rank 1000000000"),
+        ("comid-frame", bank_came_to(capacity=2), "do not fit"),
+        ("comid-frame", bank_came_to(capacity=10**9), "rank 1000000000"),
         ("sadl", repeat("banks.0.learners.mu", 1000), r"learners.mu has shape \(6000,\)"),
         ("sadl", put("banks.0.learners.mu", np.nan), "learners.mu holds numbers from nan"),
         ("sadl", put("banks.0.learners.mu", 0.5), "learners.mu"),
@@ -477,21 +477,27 @@ def combination(**values):
         ("sadl", put("counters.pairs", 39), "scaler.moved counts 40 of 39"),
         ("sadl", put("counters.pairs", 64), "6 experts after 64 pairs, expected 7"),
         ("sadl", put("counters.pairs", 10**18), "counters.pairs"),
-        ("sadl", lambda c, a: c["learner"].update(banks=[]), r"banks are \[\]"),
-        ("sadl", lambda c, a: c["learner"]["banks"][0].update(kind="other"), "banks are"),
+        ("sadl", lambda c, a: c["learner"].update(banks=[]), "there are 0 banks"),
+        ("sadl", came_to(banks=[]), "resolved.banks is"),
+        ("sadl", bank_came_to(kind="other"), "banks.0.kind is 'other', which is unknown"),
+        ("sadl", bank_came_to(representation="other"), "known are .*spectral"),
+        ("sadl", bank_came_to(representation="diagonal"), "dense_factor', which this learner has"),
+        ("sadl", bank_came_to(n_learners=10**6), "n_learners is 1000000"),
         ("sadl-ader", every("banks.0", lambda a: a[:11]), "n_always_on=11"),
-        ("sadl", rule(divergence="other"), "known are frobenius, von_neumann, burg"),
-        ("sadl", rule(divergence=2), "rule.divergence is 2, which is unknown"),
-        ("sadl", rule(divergence="frobenius"), "Burg divergence alone"),
-        ("sadl", rule(loss="logistic"), "'logistic' in the rule, and 'hinge' in the settings"),
-        ("sadl", rule(rho=-1.0), "rule.rho is -1.0"),
-        ("lego", rule(scaled=1), "must be true or false"),
-        ("sadl", combination(combiner="other"), "known are .*cbce"),
-        ("sadl", combination(combiner="ader"), "'ader' in the combination, and 'cbce' in the"),
-        ("sadl", combination(cap=0.0), "combination.cap"),
-        ("sadl", rule(replays=0), "256 slots, expected 0"),
-        ("sadl", rule(first_interval=1 << 62), "first_interval"),
-        ("sadl", rule(first_interval=0), "n_always_on=6"),
+        ("sadl", bank_came_to(divergence="other"), "known are frobenius, von_neumann, burg"),
+        ("sadl", bank_came_to(divergence=2), "divergence is 2, which is unknown"),
+        ("sadl", bank_came_to(divergence="frobenius"), "Burg divergence alone"),
+        ("sadl", bank_came_to(loss="logistic"), "'logistic' where the settings say 'hinge'"),
+        ("sadl", bank_came_to(rho=-1.0), "banks.0.rho is -1.0"),
+        ("lego", came_to(units=1), "units is 1, which is unknown"),
+        ("sadl", bank_came_to(on_cover=1), "must be true or false"),
+        ("sadl", came_to(combiner="other"), "known are .*cbce"),
+        ("sadl", came_to(combiner="ader"), "'ader' where the settings say 'cbce'"),
+        ("sadl", came_to(cap=0.0), "resolved.cap"),
+        ("sadl", bank_came_to(replays=0), "256 slots, expected 0"),
+        ("sadl", bank_came_to(first_interval=1 << 62), "first_interval"),
+        ("sadl", bank_came_to(first_interval=0), "first_interval is 0"),
+        ("sadl", bank_came_to(on_cover=False), "n_always_on=6"),
         ("sadl", lambda c, a: c["learner"]["settings"].update(loss="other"), "loss='other'"),
         ("sadl", lambda c, a: c["learner"]["settings"].update(n_components=-1), "n_components"),
         ("sadl", lambda c, a: c["learner"].update(threshold="0.5"), "threshold"),
@@ -513,7 +519,7 @@ def combination(**values):
             put("banks.0.learners.cumulative_threshold", 1e9),
             "learners.cumulative_threshold",
         ),
-        ("itml", rule(upper=9.0), "target 9.0 is above"),
+        ("itml", came_to(upper=9.0), "target 9.0 is above"),
         ("lego", put("scaler.moved", 41), "scaler.moved"),
         ("oasis", repeat("learners.matrix", 2), "learners.matrix has shape"),
         ("from-labels", put("pairing.labels", 2), "labels that have no name"),
@@ -522,8 +528,8 @@ def combination(**values):
         ("from-labels", put("pairing.points", np.nan), "points"),
         (
             "from-labels",
-            lambda c, a: c["learner"]["settings"].update(memory=10**15),
-            "12 labels in a memory of",
+            lambda c, a: c["learner"]["settings"].update(buffer_size=10**15),
+            "12 labels in a buffer of",
         ),
         ("from-labels", lambda c, a: c["learner"]["pairing"].update(n_codes=1 << 53), None),
     ],
@@ -565,15 +571,16 @@ def test_width_that_the_file_does_not_have_allocates_nothing():
     """0.8 MB of weights, said to be 100,000 features whose entries would take 80 GB."""
     crafted = golden("comid-diagonal")
     n = 100_000
-    crafted.content["learner"].update(n_features=n)
+    came_to(n_features=n)(*crafted)
     crafted.content["learner"]["settings"].update(psd="on_read")
-    rule(capacity=n)(*crafted)
+    bank_came_to(capacity=n)(*crafted)
     crafted.arrays["banks.0.learners.lazy_values"] = np.zeros((1, n))
     crafted.arrays["replay.u"] = np.zeros((0, n))
     loaded, peak = traced(lambda: unpack(crafted, None, "here"))
     assert loaded.n_features_in_ == n  # as a diagonal it is one
     assert peak < 10 * 2**20
-    crafted.content["learner"]["banks"][0]["parts"]["learners"]["record"] = "elementwise"
+    bank_came_to(representation="elementwise")(*crafted)
+    crafted.content["learner"]["banks"][0]["learners"]["record"] = "elementwise"
     with pytest.raises(CorruptStateError, match=r"learners\.lazy_values has shape"):
         unpack(crafted, None, "here")
 

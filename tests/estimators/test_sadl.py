@@ -36,7 +36,7 @@ def test_as_published_is_the_textbook(first_interval):
     for t, (pair, label) in enumerate(zip(pairs, y, strict=True)):
         suffered = tracker.observe(pair[None], [label])[0]
         assert suffered == pytest.approx(textbook.observe(pair[0] - pair[1], label), abs=1e-8), t
-        bank, n = tracker.bank_, len(textbook.levels)
+        bank, n = tracker.engine_, len(textbook.levels)
         assert tracker.scales_.tolist() == [first_interval * 2**j for j in textbook.levels], t
         expected = textbook.weights / textbook.weights.sum()
         np.testing.assert_allclose(tracker.weights_, expected, rtol=1e-8, err_msg=str(t))
@@ -67,7 +67,7 @@ def test_replayed_pairs_are_the_textbook_s(geometry):
         suffered = tracker.observe(pair[None], [label])[0]
         assert suffered == pytest.approx(textbook.observe(pair[0] - pair[1], label), abs=1e-8), t
     for j, learner in enumerate(textbook.learners):
-        assert np.abs(tracker.bank_.metric(j).matrix() - learner.M).max() < 1e-8, j
+        assert np.abs(tracker.engine_.metric(j).matrix() - learner.M).max() < 1e-8, j
 
 
 def test_replaying_pays():
@@ -125,8 +125,8 @@ def expected_loss(tracker, pair, label, loss):
 
     twin = copy.deepcopy(tracker)
     twin.observe(pair[None], [label])
-    p = twin.bank_.experts.p[: twin.bank_.n_active]
-    before = copy.deepcopy(tracker).set_params(output="average").bank_
+    p = twin.engine_.experts.p[: twin.engine_.n_active]
+    before = copy.deepcopy(tracker).set_params(output="average").engine_
     u = pair[0] - pair[1]
     total = 0.0
     for j, weight in enumerate(p):
@@ -144,10 +144,10 @@ def expected_loss(tracker, pair, label, loss):
 
 def born_from(tracker, j):
     """Whose iterate predicted as learner j in the last round: its own, or its parent's."""
-    first = tracker.bank_.roster.first_interval
+    first = tracker.engine_.roster.first_interval
     if first == 0 or j == 0:
         return j
-    tau = tracker.bank_.n_pairs + first - 1
+    tau = tracker.engine_.n_pairs + first - 1
     return j - 1 if tau % (first * 2**j) == 0 else j
 
 
@@ -167,7 +167,7 @@ def test_meta_bound_holds_on_every_interval(seed, kind):
         else:
             label = y[t]
         tracker.observe(pairs[t : t + 1], [label])
-        experts, n = tracker.bank_.experts, tracker.bank_.n_active
+        experts, n = tracker.engine_.experts, tracker.engine_.n_active
         regret = experts.p[:n] @ experts.losses[:n] - experts.losses[:n]
         for j in range(n):
             length, tau = 2**j, t + 1
@@ -186,7 +186,7 @@ def test_recovers_after_a_switch_and_says_so():
     assert losses[-500:].mean() < 0.6 * losses[:100].mean()
     assert report.change[1] > 0 > report.change[0]
     assert set(report.features[:2]) == {0, 1}
-    assert calm.memory > 1
+    assert calm.effective_window > 1
     assert 2000 < report.pairs_since_change <= 3000
 
 

@@ -231,7 +231,7 @@ BAD = {
     ),
     "label": (lambda s: (s.pairs, 0 * s.y), r"y\[0\] = 0; labels are"),
     "width": (lambda s: (s.pairs[:, :, 1:], s.y), "pairs has 3 features, but"),
-    "few labels": (lambda s: (s.pairs, s.y[1:]), "one label a pair"),
+    "few labels": (lambda s: (s.pairs, s.y[1:]), "one label per pair"),
     "no labels": (lambda s: (s.pairs, None), "requires y to be passed"),
     "empty": (lambda s: (s.pairs[:0], s.y[:0]), "pairs is empty"),
     "rows": (lambda s: (s.rows, s.y), "pass the points they refer to as preprocessor"),

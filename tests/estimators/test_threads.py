@@ -106,5 +106,5 @@ def test_triplets_points_and_windows():
 
     at_once(learn)
     assert similarity.n_triplets_seen_ == 240
-    assert from_labels.memory_.clock[0] == 240
+    assert from_labels.buffer_.clock[0] == 240
     assert window.n_seen_ == 240

@@ -160,11 +160,11 @@ def test_bad_input_names_the_row_and_changes_nothing(past):
     bad[13, 1, 0] = np.nan
     with pytest.raises(ValueError, match=r"pairs\[13, 1\] contains NaN"):
         trace(tracker, bad, y)
-    with pytest.raises(ValueError, match="one label a pair"):
+    with pytest.raises(ValueError, match="one label per pair"):
         trace(tracker, pairs, y[:-1])
     if past:
         assert state(tracker) == before
     else:
-        assert not hasattr(tracker, "bank_")
+        assert not hasattr(tracker, "engine_")
     with pytest.raises(ValueError, match="needs a SADL"):
         trace(COMID(), pairs, y)

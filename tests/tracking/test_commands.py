@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import metrack
 from metrack import cli
 from metrack.commands.settings import settings, value_of
-from metrack.registry import TRACKERS
+from metrack.registry import PAIR_LEARNERS
 from tests.tracking.feedback import HEADER, make_feedback, wide_lines, write_csv
 
 ITEMS, ROWS, Y = make_feedback()
@@ -118,7 +118,7 @@ def test_settings_by_option_and_by_file(folder):
 
 def test_every_setting_of_every_tracker_has_an_option():
     found = {setting.name: setting for setting in settings()}
-    for name in TRACKERS:
+    for name in PAIR_LEARNERS:
         given = getattr(metrack, name)().get_params()
         for each in set(given) - {"preprocessor"}:
             assert found[each].defaults[name] == str(given[each])

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from metrack.registry import ESTIMATORS, TRACKERS
+from metrack.registry import PAIR_LEARNERS
 
 LEFT_OUT = {"self", "preprocessor"}  # --items gives the points
 ENTRY = re.compile(r"^(\w+(?:, \w+)*) : (.+)$")
@@ -37,8 +37,8 @@ class Setting(NamedTuple):
 def settings() -> list[Setting]:
     """All settings of all trackers, in the order of their signatures."""
     found: dict[str, Setting] = {}
-    for tracker in TRACKERS:
-        defaults, described = _read(ESTIMATORS[tracker], tracker)
+    for tracker, module in PAIR_LEARNERS.items():
+        defaults, described = _read(module, tracker)
         for name, default in defaults.items():
             kind, text = described.get(name, ("", ""))
             setting = found.setdefault(name, Setting(name, kind, text, {}))

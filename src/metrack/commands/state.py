@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from metrack.commands.settings import settings, value_of
-from metrack.registry import TRACKERS
+from metrack.registry import PAIR_LEARNERS
 from metrack.registry import estimator as find_estimator
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def track(
     source: Source,
     out: Annotated[Path, typer.Option(help="Folder for the state; made if missing.")],
     estimator: Annotated[
-        str | None, typer.Option(help=f"{', '.join(TRACKERS)}. [default: SADL]")
+        str | None, typer.Option(help=f"{', '.join(PAIR_LEARNERS)}. [default: SADL]")
     ] = None,
     items: ItemsOption = None,
     layout: LayoutOption = "auto",
@@ -240,8 +240,8 @@ def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
 
 
 def _make_estimator(name: str, asked: Settings) -> "OnlineLearner":
-    if name not in TRACKERS:
-        raise ValueError(f"--estimator {name!r}; choose one of {', '.join(TRACKERS)}")
+    if name not in PAIR_LEARNERS:
+        raise ValueError(f"--estimator {name!r}; choose one of {', '.join(PAIR_LEARNERS)}")
     kind = find_estimator(name)
     wrong = [each for each in asked if each not in kind().get_params()]
     if wrong:

@@ -4,10 +4,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.base import MahalanobisLearner, check_calibration
-from metrack.estimators.embedding import orthogonal, steady
+from metrack.estimators.embedding import aligned, orthogonal
 from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
 from metrack.estimators.progress import warn_not_converged
 
@@ -54,9 +55,10 @@ class BatchLearner(MahalanobisLearner):
             warn_not_converged(name, self.n_iter_, self.max_iter, self._goal, self.tol, "")
         return self
 
-    def _steady_components(self) -> Floats:
-        """L with M = L'L that moves no more than M; as many rows as features."""
-        return steady(orthogonal(self.components_), self.n_features_in_)
+    def aligned_components(self) -> Floats:
+        """L with M = L'L, Procrustes-aligned with a fixed position; as many rows as features."""
+        check_is_fitted(self)
+        return aligned(orthogonal(self.components_), self.n_features_in_)
 
 
 def dense_differences(batch: PairBatch) -> Floats:

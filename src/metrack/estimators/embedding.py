@@ -2,8 +2,8 @@
 
 Every L with M = L'L gives the same distances, and rows by falling eigenvalue, as in
 ``components_``, turn around or swap places at the smallest change of M. What has been embedded
-earlier can then not be compared with what is embedded now. So of all L the one nearest to a fixed
-position is taken: for as many rows as features that is the square root of M.
+earlier can then not be compared with what is embedded now. So L is Procrustes-aligned: of all L the
+one nearest to a fixed position is taken; for as many rows as features, the square root of M.
 """
 
 from functools import lru_cache
@@ -51,8 +51,8 @@ def leading(components: Floats, width: int) -> Floats:
     return found
 
 
-def steady(components: Floats, width: int) -> Floats:
-    """L with M = L'L in the position nearest to a fixed one.
+def aligned(components: Floats, width: int) -> Floats:
+    """L with M = L'L, Procrustes-aligned with a fixed position: of all L the nearest to it.
 
     Parameters
     ----------

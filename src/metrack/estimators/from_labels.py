@@ -12,12 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrack.engine.numerics.kernels import Floats
+from metrack.estimators import persistence
 from metrack.estimators.base import FrozenMetric
 from metrack.estimators.batch import BatchLearner
 from metrack.estimators.constraints import check_classes, pairs_from_labels
 from metrack.estimators.inputs import Points, check_class_labels, check_points
 from metrack.estimators.online import OnlineLearner
-from metrack.estimators.pairing import PairMemory
+from metrack.estimators.pairing import PairBuffer
 from metrack.estimators.sadl import SADL
 from metrack.estimators.settings import Configurable, at_most_features, whole
 from metrack.estimators.threads import exclusive
@@ -30,7 +31,7 @@ online: Callable[[F], F] = available_if(lambda self: not isinstance(self.learner
 class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable):
     """Any pair learner, on points with class labels; an online one also on a stream of them.
 
-    For an online learner, each new point is paired with points of a bounded memory: similar where
+    For an online learner, each new point is paired with points of a bounded buffer: similar where
     their labels are equal, dissimilar where they are not, as many of one kind as of the other.
     Points are taken in the order given; batches of any sizes give the same metric, bit for bit, as
     one by one. For a learner that takes all pairs at once, such as `ITML` or `MMC`, pairs are drawn
@@ -40,14 +41,14 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     ----------
     learner : OnlineLearner or BatchLearner, optional
         The pair learner, such as `SADL` (the default), `COMID` or `ITML`; a copy of it is fitted.
-    memory : int
+    buffer_size : int
         Number of points remembered.
     recent : float in [0, 1]
-        Share of the memory for the most recent points; the rest is a uniform sample of all before
+        Share of the buffer for the most recent points; the rest is a uniform sample of all before
         them. With 1 the labels' meaning may change from one moment to the next, with 0 nothing is
         expected to change.
     pairs_per_point : int
-        Most pairs drawn for a new point; fewer where the memory lacks partners. A batch learner
+        Most pairs drawn for a new point; fewer where the buffer lacks partners. A batch learner
         gets this many times the number of points.
     random_state : int, RandomState or None
         For what is drawn, and for the learner where it has none of its own.
@@ -78,19 +79,19 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     """
 
     learner_: OnlineLearner | BatchLearner
-    memory_: PairMemory
+    buffer_: PairBuffer
     n_features_in_: int
 
     def __init__(
         self,
         learner: OnlineLearner | BatchLearner | None = None,
-        memory: int = 256,
+        buffer_size: int = 256,
         recent: float = 0.5,
         pairs_per_point: int = 4,
         random_state: Any = None,
     ) -> None:
         self.learner = learner
-        self.memory = memory
+        self.buffer_size = buffer_size
         self.recent = recent
         self.pairs_per_point = pairs_per_point
         self.random_state = random_state
@@ -128,9 +129,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         path : path of a folder
             Made if missing; must hold nothing but states.
         """
-        from metrack.estimators.persistence import save
-
-        save(self, path)
+        persistence.save(self, path)
 
     def transform(self, X: Any) -> Floats:
         """Embed points where the Euclidean distance is the learned one.
@@ -149,7 +148,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         check_is_fitted(self)
         types = [np.float64, np.float32]
         points = validate_data(self, X, reset=False, accept_sparse="csr", dtype=types)
-        embedded = np.asarray(points @ self.learner_._steady_components().T)
+        embedded = np.asarray(points @ self.learner_.aligned_components().T)
         return embedded.astype(points.dtype, copy=False)
 
     def pair_distance(self, pairs: Any) -> Floats:
@@ -180,7 +179,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.learner_._steady_components())
+        return len(self.learner_.aligned_components())
 
     def _learn(self, X: Any, y: Any, anew: bool, complete: bool = False) -> Self:
         before = self.__dict__.copy()
@@ -196,7 +195,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         except Exception:
             self.__dict__ = before
             raise
-        self.memory_.teach(self.learner_, points, labels)
+        self.buffer_.teach(self.learner_, points, labels)
         return self
 
     def _fit_batch(self, points: Points, labels: list[Any]) -> BatchLearner:
@@ -224,24 +223,25 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         if learner.random_state is None:
             learner.set_params(random_state=rng.randint(2**31 - 1))
         at_most_features(getattr(learner, "n_components", None), self.n_features_in_)
-        memory = PairMemory(self.memory, self.recent, self.pairs_per_point, rng)
-        learner._start(self.n_features_in_, None)
-        self.learner_, self.memory_ = learner, memory
+        buffer = PairBuffer(self.buffer_size, self.recent, self.pairs_per_point, rng)
+        learner.start(self.n_features_in_)
+        self.learner_, self.buffer_ = learner, buffer
 
-    def _go_on(
+    def restore(
         self, learner: OnlineLearner, rng: Any, pairing: Any, arrays: Any, names: Any
-    ) -> None:
-        """Start from a learner and a memory that were saved."""
+    ) -> Self:
+        """Go on from a learner and a buffer that were saved."""
         n_features = learner.n_features_in_
-        if self.memory != len(arrays["labels"]):  # before it is allocated
-            raise ValueError(f"{len(arrays['labels'])} labels in a memory of {self.memory!r}")
-        memory = PairMemory(self.memory, self.recent, self.pairs_per_point, rng)
-        memory.unpack(pairing, arrays, n_features)
+        if self.buffer_size != len(arrays["labels"]):  # before it is allocated
+            raise ValueError(f"{len(arrays['labels'])} labels in a buffer of {self.buffer_size!r}")
+        buffer = PairBuffer(self.buffer_size, self.recent, self.pairs_per_point, rng)
+        buffer.unpack(pairing, arrays, n_features)
         if names is not None:
             if len(names) != n_features or not all(isinstance(name, str) for name in names):
                 raise ValueError(f"there are not {n_features} names of features")
             self.feature_names_in_ = np.array(names, dtype=object)
-        self.learner_, self.memory_, self.n_features_in_ = learner, memory, n_features
+        self.learner_, self.buffer_, self.n_features_in_ = learner, buffer, n_features
+        return self
 
     def _check_learner(self, learner: Any) -> None:
         if not isinstance(learner, OnlineLearner | BatchLearner):

@@ -96,8 +96,7 @@ class FromTransformer(MahalanobisLearner):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = True
-        tags.input_tags.three_d_array = False
+        tags.input_tags.two_d_array = True  # fit and transform take points; predict, pairs
         tags.target_tags.required = False
         return tags
 

@@ -172,16 +172,18 @@ def _rows(points: Any, y: Floats) -> Pairs:
 
 
 def check_labels(y: Any, n_pairs: int) -> Floats:
-    """Labels +1 (alike) and -1 (not alike), one a pair."""
+    """Labels +1 (alike) and -1 (not alike), one per pair."""
     if y is None:
-        raise ValueError("requires y to be passed, but the target y is None: give a label a pair")
+        raise ValueError(
+            "requires y to be passed, but the target y is None: give one label per pair"
+        )
     try:
         labels = _array(y)
     except (TypeError, ValueError):
-        raise ValueError("y must have one label a pair, +1 (alike) or -1 (not alike)") from None
+        raise ValueError("y must have one label per pair, +1 (alike) or -1 (not alike)") from None
     if labels.shape != (n_pairs,):
         raise ValueError(
-            f"y must have one label a pair: {n_pairs} pairs, but y has shape {labels.shape}"
+            f"y must have one label per pair: {n_pairs} pairs, but y has shape {labels.shape}"
         )
     if labels.dtype.kind in "iuf":
         wrong = np.flatnonzero(np.abs(labels) != 1)

@@ -1,11 +1,11 @@
-"""LEGO: LogDet exact gradient online, one implicit step a pair."""
+"""LEGO: LogDet exact gradient online, one implicit step per pair."""
 
 from typing import Any
 
-from metrack.engine.online.targets import LEGO as METHOD
 from metrack.engine.online.targets import DenseMetric
+from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.online import OnlineLearner
-from metrack.estimators.online_itml import target_rule
+from metrack.estimators.resolved import TargetSettings, target_learner
 
 
 class LEGO(OnlineLearner):
@@ -46,6 +46,8 @@ class LEGO(OnlineLearner):
         for the distance. It is not learned; `calibrate_threshold` may find a better one.
     rank_ : int
     n_pairs_seen_ : int
+    resolved_ : NamedTuple
+        What the settings came to for so many features: every choice, none of them "auto".
 
     Notes
     -----
@@ -61,9 +63,12 @@ class LEGO(OnlineLearner):
     >>> learner = LEGO().fit(pairs[:900], y[:900])
     >>> learner.score(pairs[900:], y[900:]) > 0.95
     True
+    >>> learner.resolved_.units
+    'root_mean_square'
     """
 
-    bank_: DenseMetric
+    resolved_: TargetSettings
+    engine_: DenseMetric
 
     def __init__(
         self,
@@ -71,7 +76,7 @@ class LEGO(OnlineLearner):
         upper: float = 0.25,
         lower: float = 1.75,
         scale: str | None = "auto",
-        preprocessor: Any = None,
+        preprocessor: Preprocessor = None,
         random_state: Any = None,
     ) -> None:
         self.learning_rate = learning_rate
@@ -81,5 +86,6 @@ class LEGO(OnlineLearner):
         self.preprocessor = preprocessor
         self.random_state = random_state
 
-    def _make_bank(self, n_features: int) -> DenseMetric:
-        return DenseMetric(n_features, target_rule(self, METHOD))
+    def resolve(self, n_features: int) -> TargetSettings:
+        """What the settings come to for so many features; nothing is learned or changed."""
+        return target_learner(self, "lego", n_features)

@@ -165,8 +165,8 @@ class LMNN(Embedding):
         start = self._start(points, codes[order], objective, spread)
 
         def whitened(V: Floats) -> tuple[float, Floats]:
-            value, slope = objective(V @ stretch)
-            return value, slope @ stretch.T
+            value, gradient = objective(V @ stretch)
+            return value, gradient @ stretch.T
 
         with Fitting("LMNN", self.verbose, max_iter) as fitting:
             values: deque[float] = deque(maxlen=WINDOW + 1)

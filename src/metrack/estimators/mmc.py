@@ -158,10 +158,10 @@ class _Spread:
         self.distances = np.maximum(np.sqrt(np.einsum("ij,ij->i", there, there)), 1e-150)
         self.square = float(np.vdot(F, F))
         total = float(self.distances.sum())
-        slope = self._gather(there / self.distances[:, None])
+        gradient = self._gather(there / self.distances[:, None])
         # Not far from 0, where numbers are finest.
         value = np.log(np.sqrt(self.square) * len(self.others) / total)
-        return value, F / self.square - slope / total
+        return value, F / self.square - gradient / total
 
     def gap(self) -> float:
         """By how much the square of the mean distance may still rise, relative."""

@@ -7,16 +7,18 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats, Ints
-from metrack.engine.online.oasis import DenseSimilarity, PassiveAggressive
+from metrack.engine.online.oasis import DenseSimilarity
 from metrack.estimators.inputs import (
     PairBatch,
     Points,
+    Preprocessor,
     TripletBatch,
     check_preprocessor,
     points_of,
 )
 from metrack.estimators.online import OnlineEmbedding
-from metrack.estimators.settings import choice, positive
+from metrack.estimators.resolved import SimilaritySettings, units
+from metrack.estimators.settings import positive
 from metrack.estimators.threads import exclusive
 
 
@@ -24,18 +26,18 @@ class OASIS(OnlineEmbedding):
     """Online algorithm for scalable image similarity: a bilinear similarity from triplets.
 
     Learns S(x, z) = x'Wz such that an anchor p is more similar to its positive p+ than to its
-    negative p- by a margin of 1. W starts at the identity and takes a passive-aggressive step a
+    negative p- by a margin of 1. W starts at the identity and takes a passive-aggressive step per
     triplet (Chechik, Sharma, Shalit and Bengio, 2010),
 
-        W <- W + t V,    V = p (p+ - p-)',    t = min(C, loss / |V|^2).
+        W <- W + t V,    V = p (p+ - p-)',    t = min(e, loss / |V|^2).
 
     W need not be symmetric. For an embedding and distances, the positive semidefinite part of
-    (W + W') / 2 is read out.
+    (W + W') / 2 is used.
 
     Parameters
     ----------
-    C : float
-        Aggressiveness: the longest step.
+    learning_rate : float
+        The longest step e: the aggressiveness, C in the paper.
     scale : {"auto", None}
         "auto" measures V in units of its root mean square so far, so that results do not depend on
         the data's units.
@@ -51,6 +53,8 @@ class OASIS(OnlineEmbedding):
         L with L'L the positive semidefinite part of (W + W') / 2.
     rank_ : int
     n_triplets_seen_ : int
+    resolved_ : NamedTuple
+        What the settings came to for so many features: every choice, none of them "auto".
 
     Notes
     -----
@@ -70,18 +74,21 @@ class OASIS(OnlineEmbedding):
     True
     >>> learner.similarity(triplets[0, :1], triplets[0, 1:]).shape
     (1, 2)
+    >>> learner.resolved_
+    SimilaritySettings(n_features=5, units='root_mean_square', learning_rate=1.0)
     """
 
-    bank_: DenseSimilarity
+    resolved_: SimilaritySettings
+    engine_: DenseSimilarity
 
     def __init__(
         self,
-        C: float = 1.0,
+        learning_rate: float = 1.0,
         scale: str | None = "auto",
-        preprocessor: Any = None,
+        preprocessor: Preprocessor = None,
         random_state: Any = None,
     ) -> None:
-        self.C = C
+        self.learning_rate = learning_rate
         self.scale = scale
         self.preprocessor = preprocessor
         self.random_state = random_state
@@ -99,7 +106,7 @@ class OASIS(OnlineEmbedding):
         """
         preprocessor = check_preprocessor(self.preprocessor)
         batch = TripletBatch(triplets, preprocessor, None)
-        self._start(batch.n_features, preprocessor)
+        self.start(batch.n_features, preprocessor)
         self._observe(batch)
         return self
 
@@ -115,11 +122,11 @@ class OASIS(OnlineEmbedding):
         It is the hinge max(0, 1 - S(p, p+) + S(p, p-)). Calls of any sizes give the same state, bit
         for bit, as one call with all triplets.
         """
-        if hasattr(self, "bank_"):
+        if hasattr(self, "engine_"):
             return self._observe(self._batch(triplets))
         preprocessor = check_preprocessor(self.preprocessor)
         batch = TripletBatch(triplets, preprocessor, None)
-        self._start(batch.n_features, preprocessor)
+        self.start(batch.n_features, preprocessor)
         return self._observe(batch)
 
     def learn_one(self, anchor: Any, positive: Any, negative: Any) -> Self:
@@ -173,26 +180,26 @@ class OASIS(OnlineEmbedding):
     def n_triplets_seen_(self) -> int:
         """How many triplets have been learned from."""
         check_is_fitted(self)
-        return self.bank_.n_pairs
+        return self.engine_.n_pairs
 
-    def _make_bank(self, n_features: int) -> DenseSimilarity:
-        choice("scale", self.scale, {"auto": 0, None: 0})
-        rule = PassiveAggressive(positive("C", self.C), self.scale == "auto")
-        return DenseSimilarity(n_features, rule)
+    def resolve(self, n_features: int) -> SimilaritySettings:
+        """What the settings come to for so many features; nothing is learned or changed."""
+        rate = positive("learning_rate", self.learning_rate)
+        return SimilaritySettings(n_features, units(self.scale), rate)
 
     def _batch(self, triplets: Any) -> TripletBatch:
         return TripletBatch(triplets, self.preprocessor_, self.n_features_in_)
 
     def _observe(self, batch: TripletBatch) -> Floats:
-        self._read = {}
-        return np.concatenate([self.bank_.observe(*rows) for rows in batch.chunks()])
+        self._forget_read_outs()
+        return np.concatenate([self.engine_.observe(*rows) for rows in batch.chunks()])
 
     @exclusive
     def _W(self) -> Floats:
         check_is_fitted(self)
-        if "W" not in self._read:
-            self._read["W"] = self.bank_.matrix()
-        W: Floats = self._read["W"]
+        if "W" not in self._computed:
+            self._computed["W"] = self.engine_.matrix()
+        W: Floats = self._computed["W"]
         return W
 
     def _bilinear(self, x: Points, z: Points) -> Floats:

@@ -11,9 +11,11 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.targets import DenseMetric
+from metrack.estimators import persistence
 from metrack.estimators.base import Embedding, MahalanobisLearner, check_calibration
-from metrack.estimators.embedding import leading, orthogonal, steady
-from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
+from metrack.estimators.embedding import aligned, leading, orthogonal
+from metrack.estimators.inputs import PairBatch, Preprocessor, check_labels, check_preprocessor
+from metrack.estimators.resolved import Engine, EnsembleSettings, Resolved, TargetSettings
 from metrack.estimators.settings import at_most_features
 from metrack.estimators.threads import exclusive
 
@@ -21,28 +23,59 @@ from metrack.estimators.threads import exclusive
 class OnlineEmbedding(Embedding):
     """A metric that is read out of a learner's state when it is asked for.
 
-    A subclass makes that state. Fitted are ``bank_`` (all that is learned), ``rng_`` and
-    ``preprocessor_``.
+    A subclass says what its settings come to (`resolve`); from that all else is built.
+
+    Attributes
+    ----------
+    resolved_ : NamedTuple
+        What the settings came to: every choice, none of them "auto".
+    engine_ : Ensemble, DenseMetric or DenseSimilarity
+        All that is learned.
+    rng_ : RandomState
+    preprocessor_
+        The preprocessor, checked.
+    set_by_hand_ : dict
+        What a user has set since learning last went on: "threshold" or "components".
     """
 
     preprocessor: Any
     random_state: Any
-    bank_: Any
+    resolved_: Resolved
+    engine_: Any
+    rng_: Any
+    set_by_hand_: dict[str, Any]
 
-    def _make_bank(self, n_features: int) -> Any:
+    def resolve(self, n_features: int) -> Resolved:
+        """What the settings come to for so many features; nothing is learned or changed."""
         raise NotImplementedError
 
-    def _start(self, n_features: int, preprocessor: Any) -> None:
-        # The two that may refuse a setting come before anything changes.
-        rng, bank = check_random_state(self.random_state), self._make_bank(n_features)
-        self._go_on(bank, rng, n_features, preprocessor)
+    @exclusive
+    def start(self, n_features: int, preprocessor: Preprocessor = None) -> Self:
+        """Forget everything, and be ready for points of so many features.
 
-    def _go_on(self, bank: Any, rng: Any, n_features: int, preprocessor: Any) -> None:
-        """Start from a bank, new or saved."""
-        self.bank_, self.rng_ = bank, rng
+        Parameters
+        ----------
+        n_features : int
+        preprocessor : optional
+            As `check_preprocessor` returns it.
+        """
+        # What may refuse a setting comes before anything changes.
+        rng, resolved = check_random_state(self.random_state), self.resolve(n_features)
+        return self.restore(resolved, resolved.build(), rng, preprocessor)
+
+    def restore(
+        self, resolved: Resolved, engine: Engine, rng: Any, preprocessor: Preprocessor = None
+    ) -> Self:
+        """Go on from what an engine knows, such as a saved one."""
+        self.resolved_, self.engine_, self.rng_ = resolved, engine, rng
         self.preprocessor_ = preprocessor
-        self.n_features_in_ = n_features
-        self._read: dict[str, Any] = {}
+        self.n_features_in_ = resolved.n_features
+        self._forget_read_outs()
+        return self
+
+    def _forget_read_outs(self) -> None:
+        self._computed: dict[str, Any] = {}  # until learning goes on
+        self.set_by_hand_ = {}
 
     @exclusive
     def save(self, path: str | Path) -> None:
@@ -57,18 +90,11 @@ class OnlineEmbedding(Embedding):
         path : path of a folder
             Made if missing; must hold nothing but states.
         """
-        from metrack.estimators.persistence import save
-
-        if "by_hand" in self.__dict__.get("_read", {}):
-            raise ValueError(
-                "components_ was set by hand, and a state holds what was learned: keep that matrix "
-                "yourself, and save before setting it or after learning more"
-            )
-        save(self, path)
+        persistence.save(self, path)
 
     def _metric(self) -> Factored:
-        """The metric that stands for the bank."""
-        metric: Factored = self.bank_.metric(0)
+        """The metric that stands for all that was learned."""
+        metric: Factored = self.engine_.metric(0)
         return metric
 
     @property
@@ -76,15 +102,18 @@ class OnlineEmbedding(Embedding):
     def components_(self) -> Floats:
         """L with M = L'L, (rank_, n_features); rows by falling weight."""
         check_is_fitted(self)
-        if "components" not in self._read:
-            self._read["components"] = self._metric().components()
-            self._read["components"].flags.writeable = False  # read again until learning goes on
-        components: Floats = self._read["components"]
+        if "components" in self.set_by_hand_:
+            components: Floats = self.set_by_hand_["components"]
+            return components
+        if "components" not in self._computed:
+            self._computed["components"] = self._metric().components()
+            self._computed["components"].flags.writeable = False
+        components = self._computed["components"]
         return components
 
     @components_.setter
     def components_(self, value: Any) -> None:
-        """Use another L in all that is read out, until learning goes on."""
+        """Use another L in all that is put out, until learning goes on."""
         check_is_fitted(self)
         given = np.array(value, dtype=np.float64, ndmin=2)
         if given.shape[1:] != (self.n_features_in_,) or not np.isfinite(given).all():
@@ -93,9 +122,8 @@ class OnlineEmbedding(Embedding):
                 f"shape {given.shape}"
             )
         given.flags.writeable = False
-        for name in ("steady", "directions"):
-            self._read.pop(name, None)
-        self._read |= {"components": given, "by_hand": True}
+        self._computed = {}
+        self.set_by_hand_["components"] = given
 
     @property
     def rank_(self) -> int:
@@ -106,7 +134,8 @@ class OnlineEmbedding(Embedding):
 class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
     """Learners of pairs behind scikit-learn's and metric-learn's interface."""
 
-    bank_: Ensemble | DenseMetric
+    resolved_: EnsembleSettings | TargetSettings
+    engine_: Ensemble | DenseMetric
 
     @exclusive
     def fit(self, pairs: Any, y: Any, calibration_params: dict[str, Any] | None = None) -> Self:
@@ -124,8 +153,8 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         batch, labels, preprocessor = self._check(pairs, y, None)
         if calibration_params is not None:
             check_calibration(labels, **calibration_params)
-        self._start(batch.n_features, preprocessor)
-        self._observe(batch, labels)
+        self.start(batch.n_features, preprocessor)
+        self.observe_batch(batch, labels)
         if calibration_params is not None:
             self.calibrate_threshold(pairs, y, **calibration_params)
         return self
@@ -142,12 +171,12 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         Calls of any sizes give the same state, bit for bit, as one call with all pairs. Threads
         may share a learner: their calls are learned one after another.
         """
-        fitted = hasattr(self, "bank_")
+        fitted = hasattr(self, "engine_")
         known = self.n_features_in_ if fitted else None
         batch, labels, preprocessor = self._check(pairs, y, known)
         if not fitted:
-            self._start(batch.n_features, preprocessor)
-        return self._observe(batch, labels)
+            self.start(batch.n_features, preprocessor)
+        return self.observe_batch(batch, labels)
 
     def learn_one(self, x: Any, z: Any, y: int) -> Self:
         """Learn a single pair: two points, or two row numbers with a preprocessor."""
@@ -170,22 +199,25 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         return batch, check_labels(y, len(batch)), preprocessor
 
     @exclusive
-    def _observe(self, batch: PairBatch, y: Floats) -> Floats:
-        self._read = {}
-        losses = [self.bank_.observe(pairs, self._draws(len(pairs.y))) for pairs in batch.chunks(y)]
-        return np.concatenate(losses)
+    def observe_batch(self, batch: PairBatch, y: Floats) -> Floats:
+        """What `observe` does, with pairs and labels that have been checked; it is started."""
+        self._forget_read_outs()
+        engine = self.engine_
+        return np.concatenate(
+            [engine.observe(pairs, self._draws(len(pairs.y))) for pairs in batch.chunks(y)]
+        )
 
     def _draws(self, n_pairs: int) -> Floats:
         return np.empty(0)
 
     def _mu(self) -> float:
-        return float(self.bank_.mu[0])
+        return float(self.engine_.mu[0])
 
     @property
     def n_pairs_seen_(self) -> int:
         """How many pairs have been learned from."""
         check_is_fitted(self)
-        return self.bank_.n_pairs
+        return self.engine_.n_pairs
 
     @property
     @exclusive
@@ -199,46 +231,79 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
     def threshold_(self) -> float:  # type: ignore[override]
         """Distance up to which `predict` calls a pair alike: sqrt(mu_) unless it was set."""
         check_is_fitted(self)
-        return float(self._read["threshold"] if "threshold" in self._read else np.sqrt(self.mu_))
+        if "threshold" in self.set_by_hand_:
+            return float(self.set_by_hand_["threshold"])
+        return float(np.sqrt(self.mu_))
 
     @exclusive
     def _set_threshold(self, value: float) -> None:
-        self._read["threshold"] = value
+        self.set_by_hand_["threshold"] = value
 
     @exclusive
-    def _steady_components(self) -> Floats:
-        """L with M = L'L that moves no more than M; as many rows as n_components asks for."""
-        if "steady" not in self._read:
+    def aligned_components(self) -> Floats:
+        """L with M = L'L, Procrustes-aligned with a fixed position: it moves no more than M does.
+
+        Returns
+        -------
+        array (n_columns, n_features)
+            As many rows as features, or as ``n_components`` asks for.
+        """
+        check_is_fitted(self)
+        if "aligned" not in self._computed:
             width = self._most_directions(self.n_features_in_)
-            self._read["steady"] = steady(leading(self._rows(), width), width)
-        components: Floats = self._read["steady"]
+            self._computed["aligned"] = aligned(leading(self._rows(), width), width)
+        components: Floats = self._computed["aligned"]
         return components
 
     def _directions(self) -> Floats:
         if getattr(self, "n_components", None) is None:
             return self.components_
-        if "directions" not in self._read:
+        if "directions" not in self._computed:
             width = self._most_directions(self.n_features_in_)
             rows = leading(self._rows(), width)
-            self._read["directions"] = np.pad(rows, ((0, width - len(rows)), (0, 0)))
-        directions: Floats = self._read["directions"]
+            self._computed["directions"] = np.pad(rows, ((0, width - len(rows)), (0, 0)))
+        directions: Floats = self._computed["directions"]
         return directions
 
     def _rows(self) -> Floats:
         """Components whose rows are orthogonal; those that were learned are."""
-        return orthogonal(self.components_) if "by_hand" in self._read else self.components_
+        return (
+            orthogonal(self.components_) if "components" in self.set_by_hand_ else self.components_
+        )
 
     def _most_directions(self, n_features: int) -> int:
         return min(getattr(self, "n_components", None) or n_features, n_features)
 
     @exclusive
-    def _widen(self, n_features: int) -> None:
+    def widen(self, n_features: int) -> Self:
         """Go on with more features; those of all pairs so far were 0.
 
         What "auto" stands for is found anew: the learner is one of the new width.
         """
-        new = self._make_bank(n_features)
-        new.continue_from(self.bank_)
-        self.bank_ = new
-        self.n_features_in_ = n_features
-        self._read = {}
+        check_is_fitted(self)
+        if n_features < self.n_features_in_:
+            raise ValueError(
+                f"n_features={n_features}; it has {self.n_features_in_} already, and forgets none"
+            )
+        resolved = self.resolve(n_features)
+        engine: Any = resolved.build()
+        engine.continue_from(self.engine_)
+        return self.restore(resolved, engine, self.rng_, self.preprocessor_)
+
+
+class EnsembleLearner(OnlineLearner):
+    """A learner of pairs, or several, whose engine is an ensemble."""
+
+    resolved_: EnsembleSettings
+    engine_: Ensemble
+
+    def resolve(self, n_features: int) -> EnsembleSettings:
+        """What the settings come to for so many features; nothing is learned or changed."""
+        raise NotImplementedError
+
+    @property
+    @exclusive
+    def last_change_(self) -> int:
+        """The pair, counted from 1, at which losses were last found to have risen; 0: none."""
+        check_is_fitted(self)
+        return self.engine_.last_change

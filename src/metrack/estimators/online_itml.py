@@ -1,10 +1,11 @@
-"""OnlineITML: information-theoretic metric learning, one explicit step a pair."""
+"""OnlineITML: information-theoretic metric learning, one explicit step per pair."""
 
 from typing import Any
 
-from metrack.engine.online.targets import ITML, DenseMetric, Target
+from metrack.engine.online.targets import DenseMetric
+from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.online import OnlineLearner
-from metrack.estimators.settings import choice, positive
+from metrack.estimators.resolved import TargetSettings, target_learner
 
 
 class OnlineITML(OnlineLearner):
@@ -45,6 +46,8 @@ class OnlineITML(OnlineLearner):
         for the distance. It is not learned; `calibrate_threshold` may find a better one.
     rank_ : int
     n_pairs_seen_ : int
+    resolved_ : NamedTuple
+        What the settings came to for so many features: every choice, none of them "auto".
 
     Notes
     -----
@@ -62,9 +65,12 @@ class OnlineITML(OnlineLearner):
     True
     >>> int(np.argmax(np.abs(learner.components_[0])))  # the feature that matters
     0
+    >>> learner.resolved_.units
+    'root_mean_square'
     """
 
-    bank_: DenseMetric
+    resolved_: TargetSettings
+    engine_: DenseMetric
 
     def __init__(
         self,
@@ -72,7 +78,7 @@ class OnlineITML(OnlineLearner):
         upper: float = 0.25,
         lower: float = 1.75,
         scale: str | None = "auto",
-        preprocessor: Any = None,
+        preprocessor: Preprocessor = None,
         random_state: Any = None,
     ) -> None:
         self.learning_rate = learning_rate
@@ -82,15 +88,6 @@ class OnlineITML(OnlineLearner):
         self.preprocessor = preprocessor
         self.random_state = random_state
 
-    def _make_bank(self, n_features: int) -> DenseMetric:
-        return DenseMetric(n_features, target_rule(self, ITML))
-
-
-def target_rule(settings: Any, method: int) -> Target:
-    """The engine's rule, from an estimator's settings."""
-    choice("scale", settings.scale, {"auto": 0, None: 0})
-    rate = positive("learning_rate", settings.learning_rate)
-    upper, lower = positive("upper", settings.upper), positive("lower", settings.lower)
-    if upper > lower:
-        raise ValueError(f"upper={settings.upper!r}; it must be at most lower={settings.lower!r}")
-    return Target(method, rate, upper, lower, scaled=settings.scale == "auto")
+    def resolve(self, n_features: int) -> TargetSettings:
+        """What the settings come to for so many features; nothing is learned or changed."""
+        return target_learner(self, "itml", n_features)

@@ -1,6 +1,6 @@
-"""Pairs from labelled points: each new point is compared with a bounded memory of the past.
+"""Pairs from labelled points: each new point is compared with a bounded buffer of past ones.
 
-One part of the memory holds the most recent points, the other a uniform sample of all before them
+One part of the buffer holds the most recent points, the other a uniform sample of all before them
 (Vitter's reservoir), so that it follows drift and still knows what came first.
 """
 
@@ -21,10 +21,10 @@ EMPTY = -1  # label of a slot that holds no point
 LABELS = (str, int, float)  # kinds of labels that can be saved
 
 
-class PairMemory:
+class PairBuffer:
     """Slots for points and their labels, and the pairs drawn from them.
 
-    Similar and dissimilar pairs take turns. Where the memory has no partner of the kind whose turn
+    Similar and dissimilar pairs take turns. Where the buffer has no partner of the kind whose turn
     it is, the point draws no more: so the two kinds never differ by more than one in number, and a
     stretch of a single class does not pull the metric to 0.
 
@@ -44,7 +44,7 @@ class PairMemory:
     def __init__(self, size: Any, recent: Any, pairs_per_point: Any, rng: Any) -> None:
         if not (is_number(recent) and 0.0 <= recent <= 1.0):
             raise ValueError(f"recent={recent!r}; it must be a share between 0 and 1")
-        self.size = whole("memory", size)
+        self.size = whole("buffer_size", size)
         self.n_recent = round(recent * self.size)
         self.pairs_per_point = whole("pairs_per_point", pairs_per_point)
         self.rng = rng
@@ -77,7 +77,7 @@ class PairMemory:
         return plain, arrays
 
     def unpack(self, plain: Mapping[str, Any], arrays: Mapping[str, Any], n_features: int) -> None:
-        """Take over what `pack` gave, where it is what such a memory may hold."""
+        """Take over what `pack` gave, where it is what such a buffer may hold."""
         n_codes = Number(0, MOST, whole=True).checked(plain["n_codes"], "n_codes", {})
         codes = dict(plain["codes"])
         if not all(isinstance(each, LABELS) for each in codes):
@@ -91,9 +91,9 @@ class PairMemory:
         clock = counts(2).checked(arrays["clock"], "clock", sizes)
         filled = np.arange(self.size) < clock[0]
         if clock[1] > 1 or not np.array_equal(labels != EMPTY, filled):
-            raise ValueError(f"the memory's slots do not hold what {clock[0]:,} points leave there")
+            raise ValueError(f"the buffer's slots do not hold what {clock[0]:,} points leave there")
         if not set(labels[filled].tolist()) <= known:
-            raise ValueError("the memory holds labels that have no name")
+            raise ValueError("the buffer holds labels that have no name")
         self.labels, self.clock, self.codes, self.n_codes = labels, clock, codes, n_codes
         self.sparse = Flag().checked(plain["sparse"], "sparse", {})
         self.points = self._unpack_points(arrays, sizes)
@@ -141,7 +141,7 @@ class PairMemory:
         y = np.empty(len(pairs))
         n = draw(self.labels, rows, self.clock, self.n_recent, codes, uniforms, pairs, y)
         if n > 0:
-            learner._observe(PairBatch(pairs[:n], points, points.shape[1]), y[:n])
+            learner.observe_batch(PairBatch(pairs[:n], points, points.shape[1]), y[:n])
         self._keep(points, rows)
 
     def _points_with(self, X: Any) -> Any:

@@ -1,15 +1,15 @@
 """Online learners on disk: what was learned, as arrays and plain settings; never code.
 
-The parts of an ensemble, of its banks and of the dense learners are records, whose fields declare
-what they may hold; see `engine.numerics.records`. Here they are only walked. Names in the file are
-those of the tables below, whatever Python calls them.
+A state says what the learner's settings came to; see `estimators.resolved`. Its engine is built
+from that, and then given the records of what was learned, whose fields declare what they may hold;
+see `engine.numerics.records`. Here they are only walked. Names in the file are those of the tables
+below, whatever Python calls them.
 """
 
 import json
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.ensemble import combine, mirror, page_hinkley, replay, scaler
 from metrack.engine.numerics.records import (
     LARGEST_FLOAT,
-    MOST,
     Array,
     Number,
     Sizes,
@@ -29,7 +28,8 @@ from metrack.engine.numerics.records import (
 from metrack.engine.online import oasis, targets
 from metrack.engine.representations.protocol import REPRESENTATIONS
 from metrack.estimators.inputs import check_preprocessor
-from metrack.estimators.online import OnlineEmbedding, OnlineLearner
+from metrack.estimators.resolved import Engine, Resolved, from_plain, to_plain
+from metrack.registry import ONLINE, PAIR_LEARNERS, SAVED, estimator
 from metrack.storage import (
     WRONG,
     Arrays,
@@ -41,55 +41,52 @@ from metrack.storage import (
     read,
 )
 
-# What a manifest may name; nothing else is ever imported.
-CLASSES = {
-    "COMID": "metrack.estimators.comid",
-    "FromLabels": "metrack.estimators.from_labels",
-    "LEGO": "metrack.estimators.lego",
-    "OASIS": "metrack.estimators.oasis",
-    "OnlineITML": "metrack.estimators.online_itml",
-    "POLA": "metrack.estimators.pola",
-    "SADL": "metrack.estimators.sadl",
-}
 # Part in the file: attribute of what holds it, an ensemble, a bank or a dense learner. Others keep
 # arrays in the same file: "recent" and "history" are of `metrack track`, "pairing" of FromLabels.
 PARTS = {
-    "combination": "combination",
     "counters": "counters",
     "scaler": "scaler",
     "detector": "detector",
     "experts": "experts",
     "replay": "recent",
-    "rule": "rule",
-    "ladder": "ladder",
     "rates": "rates",
     "learners": "learners",
     "generator": "generator",
 }
-FOLLOWS = {"n_features", "banks", "spread", "roster"}  # from settings and parts
-# Kind of a bank in the file: its class.
-BANKS = {"mirror": mirror.MirrorBank}
+# From what the settings came to.
+FOLLOWS = {"n_features", "banks", "spread", "roster", "rule", "ladder", "combination"}
 # Kind of a part in the file: the record that it becomes. Representations have names of their own.
 RECORDS: dict[str, Any] = {
-    "combination": combine.Combination,
     "counters": combine.COUNTERS,
     "scaler": scaler.SCALER,
     "page_hinkley": page_hinkley.PAGE_HINKLEY,
     "experts": combine.ExpertState,
     "replay_buffer": replay.ReplayBuffer,
-    "mirror_descent": mirror.Rule,
-    "ladder": mirror.Ladder,
     "rates": mirror.Rates,
     "generator": replay.GENERATOR,
-    "target": targets.Target,
     "plain_counters": targets.COUNTERS,
     "dense_metric": targets.Metric,
-    "passive_aggressive": oasis.PassiveAggressive,
     "similarity": oasis.Similarity,
 }
 NOT_SAVED = {"preprocessor", "random_state", "learner"}  # the data's; part of the generator; nested
 GENERATOR_SIZE = 624  # numbers of a Mersenne twister
 PAIRING = "pairing"  # part of the arrays' names that are of a FromLabels, and not of its learner
+
+
+class Online(Protocol):
+    """What is asked of a learner; see `estimators.online`, which imports this module."""
+
+    random_state: Any
+    resolved_: Resolved
+    engine_: Any
+    rng_: Any
+    set_by_hand_: dict[str, Any]
+
+    def resolve(self, n_features: int) -> Resolved:
+        """What the settings come to."""
+
+    def restore(self, resolved: Resolved, engine: Engine, rng: Any) -> Any:
+        """Go on from what an engine knows."""
 
 
 def save(learner: Any, path: str | Path) -> None:
@@ -155,7 +152,7 @@ def unpack(state: State, preprocessor: Any, where: str) -> Any:
     except (*WRONG, MemoryError) as error:
         why = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
         raise CorruptStateError(f"{where} describes no learner: {why}") from error
-    if not isinstance(learner, OnlineEmbedding):
+    if type(learner).__name__ not in ONLINE:
         if points is not None:
             raise ValueError(f"{where} holds a FromLabels, which has no preprocessor")
         return learner
@@ -170,20 +167,20 @@ def unpack(state: State, preprocessor: Any, where: str) -> Any:
 
 def _pack_any(learner: Any, arrays: Arrays) -> dict[str, Any]:
     name = type(learner).__name__
-    if name not in CLASSES:
-        raise TypeError(f"{name} cannot be saved; these can: {', '.join(CLASSES)}")
+    if name not in SAVED:
+        raise TypeError(f"{name} cannot be saved; these can: {', '.join(SAVED)}")
     described = {"class": name, "settings": _pack_settings(learner)}
-    if isinstance(learner, OnlineEmbedding):
+    if name in ONLINE:
         return described | _pack_online(learner, arrays)
     return described | _pack_from_labels(learner, arrays)
 
 
 def _unpack_any(described: Mapping[str, Any], arrays: Arrays, where: str) -> Any:
     name = described["class"]
-    if name not in CLASSES:
+    if name not in SAVED:
         raise ForeignStateError(f"{where} holds a learner {name!r}, unknown here")
-    learner = getattr(import_module(CLASSES[name]), name)(**described["settings"])
-    if isinstance(learner, OnlineEmbedding):
+    learner = estimator(name)(**described["settings"])
+    if name in ONLINE:
         return _unpack_online(learner, described, arrays)
     return _unpack_from_labels(learner, described, arrays, where)
 
@@ -200,60 +197,67 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _pack_online(learner: OnlineEmbedding, arrays: Arrays) -> dict[str, Any]:
+def _pack_online(learner: Online, arrays: Arrays) -> dict[str, Any]:
+    if "components" in learner.set_by_hand_:
+        raise ValueError(
+            "components_ was set by hand, and a state holds what was learned: keep that matrix "
+            "yourself, and save before setting it or after learning more"
+        )
+    banks = enumerate(getattr(learner.engine_, "banks", ()))
     return {
-        "n_features": learner.n_features_in_,
-        "parts": _pack_parts(learner.bank_, "", arrays),
-        "banks": _pack_banks(learner.bank_, arrays),
-        "threshold": learner._read.get("threshold"),
+        "resolved": to_plain(learner.resolved_),
+        "parts": _pack_parts(learner.engine_, "", arrays),
+        "banks": [_pack_parts(bank, f"banks.{i}.", arrays) for i, bank in banks],
+        "threshold": learner.set_by_hand_.get("threshold"),
         "generator": _pack_generator(learner.random_state, learner.rng_, arrays, "generator"),
     }
 
 
-def _unpack_online(
-    learner: OnlineEmbedding, described: Mapping[str, Any], arrays: Arrays
-) -> OnlineEmbedding:
-    n_features = Number(1, MOST, whole=True).checked(described["n_features"], "n_features", {})
-    bank = _smallest_bank(learner, described["settings"])
-    _unpack_parts(bank, "", described["parts"], arrays, n_features)
-    _unpack_banks(bank, described["banks"], arrays, n_features)
-    for each in (described, *described["banks"]):
-        _check_names(described["settings"], each["parts"])
-    bank.check()
+def _unpack_online(learner: Online, described: Mapping[str, Any], arrays: Arrays) -> Online:
+    resolved = from_plain(described["resolved"])
+    learner.resolve(resolved.n_features)  # refuses settings that come to nothing
+    _check_settings(described["settings"], described["resolved"])
+    engine = _unpack_engine(resolved, described, arrays)
     learner.random_state, rng = _unpack_generator(described["generator"], arrays, "generator")
-    learner._go_on(bank, rng, n_features, None)
+    learner.restore(resolved, engine, rng)
     if described["threshold"] is not None:
         number = Number(-LARGEST_FLOAT)
-        learner._read["threshold"] = number.checked(described["threshold"], "threshold", {})
+        threshold = number.checked(described["threshold"], "threshold", {})
+        learner.set_by_hand_["threshold"] = threshold
     return learner
 
 
-def _smallest_bank(learner: OnlineEmbedding, settings: Mapping[str, Any]) -> Any:
-    """A bank of one feature, to be filled: it has checked the settings, and allocated nothing."""
-    if settings.get("n_components") is not None:
-        Number(1, MOST, whole=True).checked(settings["n_components"], "n_components", {})
-        settings = {**settings, "n_components": None}
-    return type(learner)(**settings)._make_bank(1)
+def _check_settings(settings: Mapping[str, Any], resolved: Mapping[str, Any]) -> None:
+    """Refuse what does not follow from its learner's settings, where these have it by name."""
+    for record in (resolved, *resolved.get("banks", ())):
+        for name in settings.keys() & record.keys() - {"weight_loss"}:  # of "ader" it is its own
+            asked = settings[name]
+            if isinstance(asked, str) and asked not in ("auto", record[name]):
+                raise ValueError(f"{name} is {record[name]!r} where the settings say {asked!r}")
 
 
-def _pack_banks(holder: Any, arrays: Arrays) -> list[dict[str, Any]]:
-    return [
-        {"kind": _bank_kind(bank), "parts": _pack_parts(bank, f"banks.{i}.", arrays)}
-        for i, bank in enumerate(getattr(holder, "banks", ()))
+def _unpack_engine(resolved: Resolved, described: Mapping[str, Any], arrays: Arrays) -> Engine:
+    """The engine with what it had learned.
+
+    Which parts there are is learned from the smallest such engine; the whole one is built when the
+    file was found to have them: nothing is allocated for what a manifest only claims.
+    """
+    small: Any = resolved.smallest().build()
+    parts = _unpack_parts(small, "", described["parts"], arrays, resolved.n_features)
+    own, saved = getattr(small, "banks", ()), described["banks"]
+    if len(saved) != len(own):
+        raise ValueError(f"there are {len(saved)} banks, and of this learner {len(own)}")
+    banks = [
+        _unpack_parts(bank, f"banks.{i}.", saved[i], arrays, resolved.n_features)
+        for i, bank in enumerate(own)
     ]
-
-
-def _unpack_banks(holder: Any, packed: Any, arrays: Arrays, n_features: int) -> None:
-    banks = getattr(holder, "banks", ())
-    found, expected = [each["kind"] for each in packed], list(map(_bank_kind, banks))
-    if found != expected:
-        raise ValueError(f"banks are {found}, and of this learner {expected}")
-    for i, bank in enumerate(banks):
-        _unpack_parts(bank, f"banks.{i}.", packed[i]["parts"], arrays, n_features)
-
-
-def _bank_kind(bank: Any) -> str:
-    return next(name for name, kind in BANKS.items() if kind is type(bank))
+    engine: Any = resolved.build()
+    holders = [engine, *getattr(engine, "banks", ())]
+    for holder, records in zip(holders, [parts, *banks], strict=True):
+        for name, record in records.items():
+            setattr(holder, name, record)
+    engine.check()
+    return engine  # type: ignore[no-any-return]
 
 
 def _pack_parts(holder: Any, where: str, arrays: Arrays) -> dict[str, Any]:
@@ -286,22 +290,21 @@ def _pack_record(record: Any, part: str, arrays: Arrays) -> dict[str, Any]:
 
 def _unpack_parts(
     holder: Any, where: str, parts: Mapping[str, Any], arrays: Arrays, n_features: int
-) -> None:
-    """Give an ensemble, or a bank, what was saved, where it is what such a one may hold."""
+) -> dict[str, Any]:
+    """By attribute, what was saved of an ensemble or a bank, where such a one may hold it."""
     sizes = {"n": n_features, "triangle": n_features * (n_features + 1) // 2}
-    kinds = _kinds()
-    for part, name in PARTS.items():
-        if name not in vars(holder):
-            continue
-        found, own = parts[part]["record"], vars(holder)[name]
-        if found not in kinds:
-            raise ForeignStateError(f"{where}{part} is {found!r}, unknown here")
-        kind = kinds[found]
-        if not (is_of(kind, own) or {kind, type(own)} <= REPRESENTATIONS.keys()):
-            raise ValueError(f"{where}{part} is {found!r}, which this learner has not")
-        record = _unpack_record(kind, f"{where}{part}", parts[part], arrays, sizes)
-        setattr(holder, name, record)
-    holder.n_features = n_features
+    kinds, found = _kinds(), {}
+    own = {part: name for part, name in PARTS.items() if name in vars(holder)}
+    if parts.keys() - own.keys():
+        raise ValueError(f"{where} has parts {list(parts)}, expected {list(own)}")
+    for part, name in own.items():
+        record = parts[part]["record"]
+        if record not in kinds:
+            raise ForeignStateError(f"{where}{part} is {record!r}, unknown here")
+        if not is_of(kinds[record], vars(holder)[name]):
+            raise ValueError(f"{where}{part} is {record!r}, which this learner has not")
+        found[name] = _unpack_record(kinds[record], f"{where}{part}", parts[part], arrays, sizes)
+    return found
 
 
 def _unpack_record(
@@ -313,17 +316,6 @@ def _unpack_record(
         value = arrays[name] if isinstance(holds, Array) else plain[field]
         found[field] = holds.checked(value, name, sizes)
     return kind(**found)
-
-
-def _check_names(settings: Mapping[str, Any], parts: Mapping[str, Any]) -> None:
-    """Refuse parts that are not what their learner was asked for by name."""
-    for part, plain in parts.items():
-        for name in settings.keys() & plain.keys() - {"weight_loss"}:  # of "ader" it is its own
-            asked = settings[name]
-            if isinstance(asked, str) and asked not in ("auto", plain[name]):
-                raise ValueError(
-                    f"{name} is {plain[name]!r} in the {part}, and {asked!r} in the settings"
-                )
 
 
 def _pack_generator(seed: Any, generator: Any, arrays: Arrays, part: str) -> dict[str, Any] | None:
@@ -370,9 +362,9 @@ def _pack_from_labels(learner: Any, arrays: Arrays) -> dict[str, Any]:
             raise TypeError("the learner's random_state is a generator; give a number to save it")
         settings = {**_pack_settings(template), "random_state": _plain(seed)}
         template = {"class": type(template).__name__, "settings": settings}
-    pairing, more = learner.memory_.pack()
+    pairing, more = learner.buffer_.pack()
     arrays |= {f"{PAIRING}.{name}": array for name, array in more.items()}
-    rng = learner.memory_.rng
+    rng = learner.buffer_.rng
     names = getattr(learner, "feature_names_in_", None)
     return {
         "template": template,
@@ -387,7 +379,7 @@ def _unpack_from_labels(
     learner: Any, described: Mapping[str, Any], arrays: Arrays, where: str
 ) -> Any:
     inside = _unpack_any(described["learner"], arrays, where)
-    if not isinstance(inside, OnlineLearner):
+    if type(inside).__name__ not in PAIR_LEARNERS:
         raise ValueError(f"a FromLabels around {type(inside).__name__}")
     template = described["template"]
     if template is not None:
@@ -399,5 +391,5 @@ def _unpack_from_labels(
     learner.random_state, rng = _unpack_generator(
         described["generator"], arrays, f"{PAIRING}.generator"
     )
-    learner._go_on(inside, rng, described["pairing"], own, described["feature_names"])
+    learner.restore(inside, rng, described["pairing"], own, described["feature_names"])
     return learner

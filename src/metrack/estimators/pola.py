@@ -1,10 +1,11 @@
-"""POLA: pseudo-metric online learning, two projections a pair."""
+"""POLA: pseudo-metric online learning, two projections per pair."""
 
 import sys
 from typing import Any
 
-from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.estimators.comid import COMID
+from metrack.estimators.inputs import Preprocessor
+from metrack.estimators.resolved import EnsembleSettings
 
 
 class POLA(COMID):
@@ -41,6 +42,8 @@ class POLA(COMID):
     truncated_mass_ : float
         Eigenvalue mass that ``n_components`` has cut off so far.
     n_pairs_seen_ : int
+    resolved_ : NamedTuple
+        What the settings came to for so many features: every choice, none of them "auto".
 
     Notes
     -----
@@ -56,13 +59,15 @@ class POLA(COMID):
     >>> learner = POLA().fit(pairs[:900], y[:900])
     >>> learner.score(pairs[900:], y[900:]) > 0.9
     True
+    >>> learner.resolved_.banks[0].regularizer is None
+    True
     """
 
     def __init__(
         self,
         n_components: int | None = None,
         scale: str | None = "auto",
-        preprocessor: Any = None,
+        preprocessor: Preprocessor = None,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -70,7 +75,8 @@ class POLA(COMID):
         self.preprocessor = preprocessor
         self.random_state = random_state
 
-    def _make_bank(self, n_features: int) -> Ensemble:
+    def resolve(self, n_features: int) -> EnsembleSettings:
+        """What the settings come to for so many features; nothing is learned or changed."""
         learner = COMID(
             divergence="frobenius",
             regularizer=None,
@@ -79,4 +85,4 @@ class POLA(COMID):
             init="zero",
             scale=self.scale,
         )
-        return learner._make_bank(n_features)
+        return learner.resolve(n_features)

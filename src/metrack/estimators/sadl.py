@@ -1,44 +1,23 @@
-"""SADL: many COMID learners, weighted by how well each has done of late."""
+"""SADL: many COMID learners, weighted by how well each has done recently."""
 
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.ensemble.combine import (
-    AVERAGE,
-    CAPPED,
-    LINEAR,
-    OUTPUTS,
-    SAMPLE,
-    SQUASHED,
-    Combination,
-)
+from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES
 from metrack.engine.ensemble.combiners import COMBINERS
-from metrack.engine.ensemble.cover import LONGEST_FIRST
-from metrack.engine.ensemble.ensemble import Ensemble
-from metrack.engine.ensemble.mirror import Ladder, MirrorBank
-from metrack.engine.numerics.divergences import BURG
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
-from metrack.engine.representations.protocol import Representation
 from metrack.estimators.base import FrozenMetric
-from metrack.estimators.comid import (
-    AUTO_RATE,
-    automatic,
-    comid_rule,
-    representation_of,
-    starts_at_identity,
-)
-from metrack.estimators.online import OnlineLearner
-from metrack.estimators.settings import choice, positive, whole
+from metrack.estimators.inputs import Preprocessor
+from metrack.estimators.online import EnsembleLearner
+from metrack.estimators.resolved import EnsembleSettings, margin_ladder, units
+from metrack.estimators.settings import choice, positive
 from metrack.estimators.threads import exclusive
 
-N_ALWAYS_ON = 12
-AUTO_REPLAYS, REPLAYS_UP_TO = 24, 50  # pairs, features
-REPLAYING_RATE = 0.8  # of Burg
 # What the combiner may be told; "ader" alone works on linearised losses, and always does.
-WEIGHT_LOSSES = {"capped": CAPPED, "logistic": SQUASHED}
+ASKED_WEIGHT_LOSSES = {name: name for name in WEIGHT_LOSSES if name != "linear"}
 
 
 class DriftReport(NamedTuple):
@@ -46,23 +25,38 @@ class DriftReport(NamedTuple):
 
     Attributes
     ----------
-    memory : float
-        How many of the latest pairs the metric rests on: the trusted interval length.
+    effective_window : float
+        How many of the most recent pairs the metric rests on: the trusted interval length.
     pairs_since_change : int
-        Pairs since losses last exceeded the usual ones by far, or since the start.
+        Pairs since losses were last found to have risen, or since the start.
     features : array of int
         All features, those whose share of the metric has changed most first.
     change : array of float
         By how much each feature's share of the metric's trace has grown (or, negative, shrunk).
     """
 
-    memory: float
+    effective_window: float
     pairs_since_change: int
     features: Ints
     change: Floats
 
 
-class SADL(OnlineLearner):
+class Round(NamedTuple):
+    """What the combiner did in the last round, expert by expert of those that were active.
+
+    Attributes
+    ----------
+    p : array
+        Probability of each when it predicted.
+    losses : array
+        What the combiner was told of each, in [0, 1].
+    """
+
+    p: Floats
+    losses: Floats
+
+
+class SADL(EnsembleLearner):
     """Strongly adaptive metric tracking: the metric follows switches and drift of any speed.
 
     COMID learners with different memory lengths see every pair; a combiner weights them by their
@@ -102,8 +96,8 @@ class SADL(OnlineLearner):
     step
         As in `COMID`.
     n_components
-        As in `COMID`. What is read out is the best metric of that rank near the mean; `observe`
-        judges the mean itself.
+        As in `COMID`. The output is the best metric of that rank near the mean; `observe` judges
+        the mean itself.
     init
         As in `COMID`.
     psd
@@ -123,8 +117,10 @@ class SADL(OnlineLearner):
         Their normalised weights: where the trust lies tells how fast things drift.
     selected_scale_ : float
         Memory length that predicted last; for an average the most trusted one.
-    components_, mu_, threshold_, rank_, n_pairs_seen_
+    components_, mu_, threshold_, rank_, n_pairs_seen_, last_change_
         As in `COMID`, of the output.
+    resolved_ : NamedTuple
+        What the settings came to for so many features: every choice, none of them "auto".
 
     Examples
     --------
@@ -140,9 +136,12 @@ class SADL(OnlineLearner):
     >>> report = tracker.partial_fit(pairs[1000:], y[1000:]).drift_report(since=before)
     >>> sorted(report.features[:2].tolist())
     [0, 1]
+    >>> tracker.resolved_.combiner
+    'cbce'
+    >>> (learners,) = tracker.resolved_.banks
+    >>> learners.divergence, learners.learning_rate, learners.replays
+    ('burg', 0.8, 24)
     """
-
-    bank_: Ensemble
 
     def __init__(
         self,
@@ -162,7 +161,7 @@ class SADL(OnlineLearner):
         init: str = "auto",
         psd: str = "auto",
         scale: str | None = "auto",
-        preprocessor: Any = None,
+        preprocessor: Preprocessor = None,
         random_state: Any = None,
     ) -> None:
         self.loss = loss
@@ -204,41 +203,24 @@ class SADL(OnlineLearner):
         }
         return cls(**paper | overrides)
 
-    def _make_bank(self, n_features: int) -> Ensemble:
+    def resolve(self, n_features: int) -> EnsembleSettings:
+        """What the settings come to for so many features; nothing is learned or changed."""
         combiner = choice("combiner", self.combiner, COMBINERS)
-        weight_loss = choice("weight_loss", self.weight_loss, WEIGHT_LOSSES)
-        first = whole("first_interval", self.first_interval, most=LONGEST_FIRST)
-        rule = comid_rule(self, n_features)
-        combination = Combination(
-            rule.loss,
-            combiner.record,
-            choice("output", self.output, OUTPUTS),
-            LINEAR if combiner.linearised else weight_loss,
-            positive("cap", self.cap),
-        )
-        rule = rule._replace(first_interval=0 if combiner.always_on else first)
-        representation = representation_of(self, rule, n_features)
-        rule = rule._replace(replays=self._replays(representation, n_features))
-        replaying = rule.divergence == BURG and rule.replays > 0
-        auto_rate = REPLAYING_RATE if replaying else AUTO_RATE[rule.divergence]
-        rate = automatic("eta0", self.eta0, auto_rate)
-        bank = MirrorBank(
+        choice("output", self.output, OUTPUTS)
+        weight_loss = choice("weight_loss", self.weight_loss, ASKED_WEIGHT_LOSSES)
+        return EnsembleSettings(
             n_features,
-            rule,
-            Ladder(rate, float(first), 4.0 if combiner.always_on else 2.0),
-            representation,
-            n_learners=N_ALWAYS_ON if combiner.always_on else 2,
-            identity=starts_at_identity(self, rule.divergence),
+            units(self.scale),
+            self.loss,
+            banks=(margin_ladder(self, n_features),),
+            combiner=self.combiner,
+            output=self.output,
+            weight_loss="linear" if combiner.linearised else weight_loss,
+            cap=positive("cap", self.cap),
         )
-        return Ensemble(n_features, [bank], combination, self.scale == "auto")
-
-    def _replays(self, representation: Representation, n_features: int) -> int:
-        if self.replays == "auto":
-            return AUTO_REPLAYS if representation.cheap and n_features <= REPLAYS_UP_TO else 0
-        return whole("replays", self.replays, or_zero=True)
 
     def _draws(self, n_pairs: int) -> Floats:
-        sampling = self.bank_.combination.output == SAMPLE
+        sampling = self.resolved_.output == "sample"
         draws: Floats = self.rng_.random_sample(n_pairs if sampling else 0)
         return draws
 
@@ -247,14 +229,14 @@ class SADL(OnlineLearner):
     def scales_(self) -> Floats:
         """Memory lengths of the active learners."""
         check_is_fitted(self)
-        return self.bank_.lengths
+        return self.engine_.lengths
 
     @property
     @exclusive
     def weights_(self) -> Floats:
         """Normalised weights of the active learners."""
         check_is_fitted(self)
-        return self.bank_.weights
+        return self.engine_.weights
 
     @property
     @exclusive
@@ -262,21 +244,28 @@ class SADL(OnlineLearner):
         """Memory length that predicted last."""
         return float(self.scales_[self._selected()])
 
+    @exclusive
+    def last_round(self) -> Round:
+        """What the combiner did in the last round."""
+        check_is_fitted(self)
+        experts, n_active = self.engine_.experts, self.engine_.n_active
+        return Round(experts.p[:n_active].copy(), experts.losses[:n_active].copy())
+
     def _selected(self) -> int:
-        if self.bank_.combination.output == SAMPLE:
-            return int(self.bank_.counters["selected"][0])
+        if self.resolved_.output == "sample":
+            return int(self.engine_.counters["selected"][0])
         return int(np.argmax(self.weights_))
 
     def _metric(self) -> Factored:
-        if self.bank_.combination.output == AVERAGE:
-            return self.bank_.mixture(self.weights_)
-        return self.bank_.metric(self._selected())
+        if self.resolved_.output == "average":
+            return self.engine_.mixture(self.weights_)
+        return self.engine_.metric(self._selected())
 
     def _mu(self) -> float:
         p = self.weights_
-        if self.bank_.combination.output == AVERAGE:
-            return max(1.0, float(p @ self.bank_.mu[: len(p)]))  # a mean of >= 1, rounded
-        return float(self.bank_.mu[self._selected()])
+        if self.resolved_.output == "average":
+            return max(1.0, float(p @ self.engine_.mu[: len(p)]))  # a mean of >= 1, rounded
+        return float(self.engine_.mu[self._selected()])
 
     @exclusive
     def drift_report(self, since: FrozenMetric | None = None) -> DriftReport:
@@ -294,8 +283,8 @@ class SADL(OnlineLearner):
             then = _shares(since.components)
         change = _shares(self.components_) - then
         return DriftReport(
-            memory=float(2.0 ** (self.weights_ @ np.log2(self.scales_))),
-            pairs_since_change=self.bank_.n_pairs - self.bank_.last_change,
+            effective_window=float(2.0 ** (self.weights_ @ np.log2(self.scales_))),
+            pairs_since_change=self.n_pairs_seen_ - self.last_change_,
             features=np.argsort(-np.abs(change), kind="stable"),
             change=change,
         )

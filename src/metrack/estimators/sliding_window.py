@@ -51,7 +51,7 @@ class Items(NamedTuple):
 def _kind(learner: Any) -> str:
     """What a learner's ``fit`` takes."""
     tags = get_tags(learner)
-    if not tags.input_tags.three_d_array:
+    if tags.input_tags.two_d_array:
         return POINTS
     return PAIRS if tags.target_tags.required else TRIPLETS
 

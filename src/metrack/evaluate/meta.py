@@ -116,19 +116,17 @@ def trace(tracker: SADL, pairs: ArrayLike, y: ArrayLike) -> Trace:
     """
     if not isinstance(tracker, SADL):
         raise ValueError(f"trace needs a SADL, which has several learners; got {tracker!r}")
-    n_before = tracker.n_pairs_seen_ if hasattr(tracker, "bank_") else 0
+    n_before = tracker.n_pairs_seen_ if hasattr(tracker, "n_features_in_") else 0
     n_rounds = _check(tracker, pairs, y)
     rows, labels = np.asarray(pairs), np.asarray(y)
     losses, p, told = np.empty(n_rounds), [], []
     for t in range(n_rounds):
         losses[t] = tracker.observe(rows[t : t + 1], labels[t : t + 1])[0]
-        bank = tracker.bank_
-        n_active = bank.n_active
-        p.append(bank.experts.p[:n_active].copy())
-        told.append(bank.experts.losses[:n_active].copy())
+        last = tracker.last_round()
+        p.append(last.p)
+        told.append(last.losses)
     active = np.array([len(each) for each in p])
-    scales = tracker.bank_.experts.length[: active.max()].copy()
-    first_interval = tracker.bank_.roster.first_interval
+    scales, first_interval = tracker.scales_, tracker.engine_.roster.first_interval
     return Trace(losses, _pad(p, 0.0), _pad(told, np.nan), scales, active, first_interval, n_before)
 
 
@@ -186,7 +184,7 @@ def _activated(trace: Trace) -> tuple[Ints, Ints]:
 
 def _check(tracker: SADL, pairs: ArrayLike, y: ArrayLike) -> int:
     """Refuse bad input before the first pair is learned; returns the number of pairs."""
-    fitted = hasattr(tracker, "bank_")
+    fitted = hasattr(tracker, "n_features_in_")
     preprocessor = tracker.preprocessor_ if fitted else check_preprocessor(tracker.preprocessor)
     n_pairs = len(PairBatch(pairs, preprocessor, tracker.n_features_in_ if fitted else None))
     check_labels(y, n_pairs)

@@ -186,6 +186,6 @@ class Follower:
 def _takes_points(estimator: Any) -> bool:
     """Whether an estimator says that it learns from labelled points; else it takes pairs."""
     try:
-        return not get_tags(estimator).input_tags.three_d_array
+        return bool(get_tags(estimator).input_tags.two_d_array)
     except (AttributeError, TypeError):
         return False

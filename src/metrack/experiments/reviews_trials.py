@@ -238,7 +238,9 @@ def _after(study: Study, stream: LabelledStream, learner: OnlineLearner) -> list
         if step > seen:
             learner.partial_fit(*stream.pairs(seen, step))
             seen = step
-        known = hasattr(learner, "bank_")  # reinitialised, it knows nothing before the first pair
+        known = hasattr(
+            learner, "n_features_in_"
+        )  # reinitialised, it knows nothing before the first pair
         embedded = learner.transform(stream.preprocessor) if known else np.zeros((len(labels), 0))
         errors.append(leave_one_out_error(embedded[:, : max(DIMENSIONS)], labels, N_NEIGHBORS))
     return errors

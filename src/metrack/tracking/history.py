@@ -118,7 +118,7 @@ def effective_window(learner: OnlineLearner) -> float:
 
 def last_change(learner: OnlineLearner) -> int | None:
     """Pair at which a learner noticed a change, 0 before the first; None if it looks for none."""
-    changed: int | None = getattr(getattr(learner, "bank_", None), "last_change", None)
+    changed: int | None = getattr(learner, "last_change_", None)
     return changed
 
 

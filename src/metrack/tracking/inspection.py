@@ -8,6 +8,7 @@ import numpy as np
 
 from metrack.checks import Floats
 from metrack.estimators.online import OnlineLearner
+from metrack.estimators.resolved import rows as rows_of
 from metrack.estimators.sadl import SADL
 from metrack.pages import Page, figure_text
 from metrack.tracking.history import History, last_change, shares_of
@@ -48,11 +49,12 @@ def sections(path: Path, tracking: Tracking) -> list[Section]:
     found = [Section(f"State {path}", ["", ""], list(_summary(tracking)))]
     learner = tracking.learner
     if isinstance(learner, SADL):
-        rows = [
+        weights = [
             (f"{scale:,.0f}", f"{weight:.3f}")
             for scale, weight in zip(learner.scales_, learner.weights_, strict=True)
         ]
-        found.append(Section("Trust in memory lengths", ["last pairs", "weight"], rows))
+        found.append(Section("Trust in memory lengths", ["last pairs", "weight"], weights))
+    found.append(Section("Settings in use", ["", ""], rows_of(learner.resolved_)))
     found.append(_features(tracking))
     return found
 

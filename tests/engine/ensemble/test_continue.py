@@ -9,7 +9,7 @@ from metrack.engine.representations.dense_factor import DENSE_FACTOR
 from metrack.engine.representations.diagonal import DIAGONAL
 from metrack.engine.representations.elementwise import ELEMENTWISE
 from metrack.engine.representations.spectral import SPECTRAL
-from metrack.estimators import comid
+from metrack.estimators import resolved
 from metrack.estimators.comid import learners_of
 from tests.estimators.learners import make_stream, state
 
@@ -19,7 +19,7 @@ WIDENED = {
     "SADL-without-replays": (SADL(), 40, 60, DENSE_FACTOR),
     "SADL-sample": (SADL(output="sample", random_state=0), 3, 120, SPECTRAL),
     "COMID": (COMID(), 3, 120, SPECTRAL),
-    "COMID-burg": (COMID(divergence="burg", rho=0.01), 6, 30, SPECTRAL),
+    "COMID-burg": (COMID(divergence="burg", regularizer="nuclear", rho=0.01), 6, 30, SPECTRAL),
     "COMID-von_neumann": (COMID(divergence="von_neumann", n_components=3), 4, 40, SPECTRAL),
     "SADL-frame": (SADL(n_components=2), 4, 40, SPECTRAL),
     "SADL-frame-burg": (SADL(divergence="burg", rho=0.0, n_components=5), 6, 40, SPECTRAL),
@@ -34,12 +34,12 @@ def test_a_wider_learner_is_one_of_its_width_with_the_metric_it_had(name):
     stream = make_stream(n)
     learner.fit(stream.pairs, stream.y)
     M, mu, seen = learner.get_mahalanobis_matrix(), learner.mu_, learner.n_pairs_seen_
-    weights, draws, drawn = learner.bank_.weights, learner.rng_, learners_of(learner).generator
-    learner._widen(wider)
+    weights, draws, drawn = learner.engine_.weights, learner.rng_, learners_of(learner).generator
+    learner.widen(wider)
 
     new = type(learner)(**learner.get_params()).fit(np.eye(2, wider)[None], [1])
-    assert learner.bank_.combination == new.bank_.combination
-    assert len(learner.bank_.recent.y) == len(new.bank_.recent.y)
+    assert learner.engine_.combination == new.engine_.combination
+    assert len(learner.engine_.recent.y) == len(new.engine_.recent.y)
     bank, expected = learners_of(learner), learners_of(new)
     assert bank.representation is representation
     assert bank.rule == expected.rule
@@ -51,7 +51,7 @@ def test_a_wider_learner_is_one_of_its_width_with_the_metric_it_had(name):
     np.testing.assert_array_equal(bank.rates.rho[:2], expected.rates.rho[:2])
 
     assert (learner.mu_, learner.n_pairs_seen_, learner.n_features_in_) == (mu, seen, wider)
-    np.testing.assert_array_equal(learner.bank_.weights, weights)
+    np.testing.assert_array_equal(learner.engine_.weights, weights)
     assert learner.rng_ is draws
     now = learner.get_mahalanobis_matrix()
     np.testing.assert_allclose(now[:n, :n], M, atol=1e-10 * np.abs(M).max())
@@ -62,7 +62,7 @@ def test_a_wider_learner_is_one_of_its_width_with_the_metric_it_had(name):
 def test_it_goes_on_and_is_saved_as_any_other(name, tmp_path):
     learner, n, wider, _ = WIDENED[name]
     first, then = make_stream(n), make_stream(wider, seed=1)
-    learner.fit(first.pairs, first.y)._widen(wider)
+    learner.fit(first.pairs, first.y).widen(wider)
     learner.save(tmp_path)
     again = metrack.load(tmp_path)
     losses = learner.observe(then.pairs, then.y)
@@ -72,15 +72,15 @@ def test_it_goes_on_and_is_saved_as_any_other(name, tmp_path):
 
 
 def test_entries_become_weights_where_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(comid, "ENTRIES_UP_TO", 24)
+    monkeypatch.setattr(resolved, "ENTRIES_UP_TO", 24)
     stream = make_stream(20)
     learner = COMID(regularizer="l1").fit(stream.pairs, stream.y)
     learners = learners_of(learner).learners
     entries, total = learners.lazy_values[0], learners.cumulative_threshold[0]
     on_diagonal = np.equal(*np.triu_indices(20))
-    learner._widen(30)
+    learner.widen(30)
     assert learners_of(learner).representation is DIAGONAL
-    expected = np.maximum(entries[on_diagonal] - total, 0.0) / learner.bank_.unit
+    expected = np.maximum(entries[on_diagonal] - total, 0.0) / learner.engine_.unit
     assert expected.any()
     found = np.diag(learner.get_mahalanobis_matrix())
     np.testing.assert_allclose(found, np.append(expected, np.zeros(10)), rtol=1e-12)

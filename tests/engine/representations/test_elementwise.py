@@ -22,7 +22,7 @@ def learner_of(psd, **options):
 
 def entries(learner, j=0):
     """M as it is kept: without the cone it may not be positive."""
-    learners = learner.bank_.banks[0].learners
+    learners = learner.engine_.banks[0].learners
     n = learner.n_features_in_
     if hasattr(learners, "matrix"):
         return learners.matrix[j]
@@ -71,7 +71,7 @@ def test_cumulative_thresholds_start_anew(psd):
     options = {"step": "explicit", "learning_rate": 1.0, "rho": 30.0, "init": "identity"}
     learner, oracle = learner_of(psd, **options), reference.DenseL1(5, psd=psd, **options)
     lockstep(learner, oracle, 60.0 * us, ys, 1e-9)
-    (threshold,) = learner.bank_.banks[0].learners.cumulative_threshold
+    (threshold,) = learner.engine_.banks[0].learners.cumulative_threshold
     assert threshold < elementwise.LARGEST_CUMULATIVE < 30.0 * len(ys)
     assert np.abs(oracle.M).max() > 100.0
 
@@ -229,7 +229,7 @@ def test_new_features_are_as_if_they_had_always_been_there(psd, init):
     pairs = np.stack([us, np.zeros_like(us)], axis=1)
     settings_ = {"regularizer": "l1", "psd": psd, "init": init, "rho": 0.01}
     grown = COMID(**settings_).fit(pairs[:100, :, :3], ys[:100])
-    grown._widen(5)
+    grown.widen(5)
     grown.partial_fit(pairs[100:], ys[100:])
     whole = COMID(**settings_).fit(pairs, ys)
     np.testing.assert_allclose(entries(grown), entries(whole), atol=1e-8)
@@ -254,7 +254,7 @@ def test_a_tracker_of_learners_with_l1(psd):
 def test_the_representation_is_chosen_by_size(n_features, name):
     points = sp.csr_array(([1.0, 1.0], ([0, 1], [0, n_features - 1])), shape=(2, n_features))
     learner = COMID(regularizer="l1", preprocessor=points).fit([[0, 1]], [-1])
-    assert learner.bank_.banks[0].representation.name == name
+    assert learner.engine_.banks[0].representation.name == name
 
 
 @pytest.mark.parametrize(

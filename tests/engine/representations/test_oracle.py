@@ -72,7 +72,7 @@ def test_every_loss_and_geometry(loss, geometry, step):
     learner, oracle = both(6, loss=loss, step=step, **geometry)
     lockstep(learner, oracle, us, ys)
     kind = Spectral if len(geometry) == 1 else DenseFactor
-    assert isinstance(learner.bank_.banks[0].learners, kind)
+    assert isinstance(learner.engine_.banks[0].learners, kind)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_one_explicit_step_of_any_size(geometry, n, exponent, seed, y):
     learner, oracle = both(n, step="explicit", **geometry)
     learner.fit(np.stack([us, np.zeros_like(us)], axis=1), ys)
     oracle.set_iterate(learner.get_mahalanobis_matrix(), learner.mu_)
-    oracle.steps = getattr(learner.bank_.banks[0].learners, "steps", [0])[0]
+    oracle.steps = getattr(learner.engine_.banks[0].learners, "steps", [0])[0]
     u = rng.normal(size=n) * 10.0**exponent
     size = max(np.abs(oracle.M).max(), 0.1 * (u @ u))
     learner.learn_one(u, np.zeros(n), y)

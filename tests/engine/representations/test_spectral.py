@@ -23,7 +23,7 @@ def blobs(rng, n_pairs, n, informative=3):
 
 def basis_of(learner, j=0):
     """The orthonormal rows V' of a learner."""
-    return learner.bank_.metric(j).vectors
+    return learner.engine_.metric(j).vectors
 
 
 def nearest_of_rank(M, rank):
@@ -54,10 +54,10 @@ def test_frame_changes_nothing_but_the_work(divergence, monkeypatch):
     pairs, y = blobs(np.random.default_rng(1), 3000, 30)
     settings = {"n_components": 4, "divergence": divergence}
     framed = COMID(**settings).fit(pairs, y)
-    assert framed.bank_.banks[0].learners.frame.size > 0
+    assert framed.engine_.banks[0].learners.frame.size > 0
     monkeypatch.setattr(spectral, "FRAME_FROM", 10**9)
     plain = COMID(**settings).fit(pairs, y)
-    assert plain.bank_.banks[0].learners.frame.size == 0
+    assert plain.engine_.banks[0].learners.frame.size == 0
     M = plain.get_mahalanobis_matrix()
     assert np.abs(framed.get_mahalanobis_matrix() - M).max() < 1e-9 * np.abs(M).max()
     assert framed.mu_ == pytest.approx(plain.mu_, rel=1e-9)
@@ -67,9 +67,9 @@ def test_columns_grow_with_the_rank_and_no_further():
     pairs, y = blobs(np.random.default_rng(2), 400, 40)
     learner = COMID(rho=0.0, divergence="frobenius").fit(pairs, y)
     assert learner.rank_ > spectral.FIRST_COLUMNS
-    assert learner.bank_.banks[0].learners.basis.shape == (1, 41, 40)
+    assert learner.engine_.banks[0].learners.basis.shape == (1, 41, 40)
     low = COMID(rho=0.3, divergence="frobenius").fit(pairs, y)
-    assert low.bank_.banks[0].learners.basis.shape[1] < 41
+    assert low.engine_.banks[0].learners.basis.shape[1] < 41
 
 
 @pytest.mark.parametrize("n_components", [None, 3])
@@ -113,9 +113,9 @@ def test_long_runs(n_pairs, n, settings):
     basis = basis_of(learner)
     assert learner.n_pairs_seen_ == n_pairs
     assert np.abs(basis @ basis.T - np.eye(len(basis))).max() < 1e-10
-    assert (learner.bank_.metric(0).values >= 0).all()
+    assert (learner.engine_.metric(0).values >= 0).all()
     batch = 3 * y.nbytes  # the last permutation and its labels are still alive
-    assert grown < batch + 2 * sum(array.nbytes for array in learner.bank_.banks[0].learners)
+    assert grown < batch + 2 * sum(array.nbytes for array in learner.engine_.banks[0].learners)
 
 
 @pytest.mark.parametrize("rho", [0.01, 0.1, 1e9])
