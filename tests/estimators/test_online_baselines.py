@@ -216,7 +216,7 @@ def oasis_state(learner):
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("scale", [None, "auto"])
-@pytest.mark.parametrize("C", [0.01, 1.0, 1e9])
+@pytest.mark.parametrize("learning_rate", [0.01, 1.0, 1e9])
 @pytest.mark.parametrize("n_features", [1, 3, 11])
 def test_oasis_is_the_formula(n_features, C, scale, sparse):
     points, rows = make_triplets(n_features)
@@ -362,7 +362,7 @@ def test_oasis_refuses_row_numbers_out_of_range():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("C", value) for value in (0.0, -1.0, np.nan, np.inf, "1", None, True)]
+    [("learning_rate", value) for value in (0.0, -1.0, np.nan, np.inf, "1", None, True)]
     + [("scale", value) for value in ("", 1.0, True)],
 )
 def test_oasis_settings(name, value):

@@ -11,7 +11,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats, Ints
-from metrack.estimators.inputs import PairBatch, are_ids, check_labels, float_type, points_of
+from metrack.estimators.inputs import (
+    LabelsLike,
+    PairBatch,
+    PointsLike,
+    TuplesLike,
+    are_ids,
+    check_labels,
+    float_type,
+    points_of,
+)
 from metrack.estimators.settings import Configurable, choice, is_number, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,7 +62,7 @@ class _FitTransform:
     """
 
     @fitted_to_points
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+    def fit_transform(self, X: PointsLike, y: LabelsLike | None = None, **fit_params: Any) -> Any:
         """Fit to points, then embed them."""
         return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
 
@@ -79,7 +88,7 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_is_fitted(self)
         return FrozenMetric(self.components_)
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: PointsLike) -> Floats:
         """Embed points where the Euclidean distance is the learned one.
 
         Parameters
@@ -96,7 +105,7 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_is_fitted(self)
         return self._embed(X)
 
-    def _embed(self, X: Any) -> Floats:
+    def _embed(self, X: PointsLike) -> Floats:
         points = points_of(X, self.preprocessor_, self.n_features_in_)
         embedded = np.asarray(points @ self._directions().T)
         given = getattr(self, "preprocessor", None) if are_ids(X, self.preprocessor_) else X
@@ -153,7 +162,7 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         order = np.argsort(-np.abs(row), kind="stable")[: whole("n", n)]
         return [(named[i], float(row[i])) for i in order.tolist() if row[i] != 0.0]
 
-    def pair_distance(self, pairs: Any) -> Floats:
+    def pair_distance(self, pairs: TuplesLike) -> Floats:
         """Learned distance (not squared) between the two points of each pair."""
         check_is_fitted(self)
         batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
@@ -161,7 +170,7 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         squares: Floats = np.einsum("ij,ij->i", embedded, embedded)
         return np.sqrt(squares)
 
-    def pair_score(self, pairs: Any) -> Floats:
+    def pair_score(self, pairs: TuplesLike) -> Floats:
         """Similarity of each pair: the negative of its distance."""
         return -self.pair_distance(pairs)
 
@@ -185,15 +194,15 @@ class MahalanobisLearner(Embedding):
         check_is_fitted(self)
         return np.array([-1, 1])
 
-    def decision_function(self, pairs: Any) -> Floats:
+    def decision_function(self, pairs: TuplesLike) -> Floats:
         """The same as `pair_score`: larger means more alike."""
         return self.pair_score(pairs)
 
-    def predict(self, pairs: Any) -> Ints:
+    def predict(self, pairs: TuplesLike) -> Ints:
         """+1 (alike) where the distance is at most ``threshold_``, else -1."""
         return np.where(self.pair_distance(pairs) <= self.threshold_, 1, -1)
 
-    def score(self, pairs: Any, y: Any) -> float:
+    def score(self, pairs: TuplesLike, y: LabelsLike) -> float:
         """Area under the ROC curve of `decision_function`."""
         scores = self.decision_function(pairs)
         return float(roc_auc_score(check_labels(y, len(scores)), scores))
@@ -214,8 +223,8 @@ class MahalanobisLearner(Embedding):
 
     def calibrate_threshold(
         self,
-        pairs_valid: Any,
-        y_valid: Any,
+        pairs_valid: TuplesLike,
+        y_valid: LabelsLike,
         strategy: str = "accuracy",
         min_rate: float | None = None,
         beta: float = 1.0,

@@ -9,7 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.base import MahalanobisLearner, check_calibration
 from metrack.estimators.embedding import aligned, orthogonal
-from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
+from metrack.estimators.inputs import (
+    LabelsLike,
+    PairBatch,
+    TuplesLike,
+    check_labels,
+    check_preprocessor,
+)
 from metrack.estimators.progress import warn_not_converged
 
 
@@ -37,7 +43,9 @@ class BatchLearner(MahalanobisLearner):
     def _solve(self, batch: PairBatch, y: Floats, **options: Any) -> Solution:
         raise NotImplementedError
 
-    def _fit(self, pairs: Any, y: Any, calibration: dict[str, Any] | None, **options: Any) -> Self:
+    def _fit(
+        self, pairs: TuplesLike, y: LabelsLike, calibration: dict[str, Any] | None, **options: Any
+    ) -> Self:
         preprocessor = check_preprocessor(self.preprocessor)
         batch = PairBatch(pairs, preprocessor, None)
         labels = check_labels(y, len(batch))

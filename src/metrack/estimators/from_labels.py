@@ -16,7 +16,14 @@ from metrack.estimators import persistence
 from metrack.estimators.base import FrozenMetric
 from metrack.estimators.batch import BatchLearner
 from metrack.estimators.constraints import check_classes, pairs_from_labels
-from metrack.estimators.inputs import Points, check_class_labels, check_points
+from metrack.estimators.inputs import (
+    LabelsLike,
+    Points,
+    PointsLike,
+    TuplesLike,
+    check_class_labels,
+    check_points,
+)
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairBuffer
 from metrack.estimators.sadl import SADL
@@ -97,7 +104,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         self.random_state = random_state
 
     @exclusive
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: PointsLike, y: LabelsLike) -> Self:
         """Forget everything, then learn the points in order.
 
         Parameters
@@ -110,7 +117,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
 
     @online
     @exclusive
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: PointsLike, y: LabelsLike) -> Self:
         """Go on learning, with points and labels as in `fit`; new classes may come at any time.
 
         A batch may have one class alone: its points are remembered until others come.
@@ -131,7 +138,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         """
         persistence.save(self, path)
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: PointsLike) -> Floats:
         """Embed points where the Euclidean distance is the learned one.
 
         Parameters
@@ -151,7 +158,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         embedded = np.asarray(points @ self.learner_.aligned_components().T)
         return embedded.astype(points.dtype, copy=False)
 
-    def pair_distance(self, pairs: Any) -> Floats:
+    def pair_distance(self, pairs: TuplesLike) -> Floats:
         """Learned distance between the two points of each pair, (n_pairs, 2, n_features)."""
         check_is_fitted(self)
         return self.learner_.pair_distance(pairs)
@@ -181,7 +188,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     def _n_features_out(self) -> int:
         return len(self.learner_.aligned_components())
 
-    def _learn(self, X: Any, y: Any, anew: bool, complete: bool = False) -> Self:
+    def _learn(self, X: PointsLike, y: LabelsLike, anew: bool, complete: bool = False) -> Self:
         before = self.__dict__.copy()
         try:
             points, labels = self._check(X, y, anew)
@@ -207,14 +214,14 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         learner.preprocessor = learner.preprocessor_ = None  # the points are not its own to keep
         return learner
 
-    def _check(self, X: Any, y: Any, anew: bool) -> tuple[Points, list[Any]]:
+    def _check(self, X: PointsLike, y: LabelsLike, anew: bool) -> tuple[Points, list[Any]]:
         if y is not None:
             check_class_labels(y)
-        X, y = validate_data(
+        points, labels = validate_data(
             self, X, y, reset=anew, accept_sparse="csr", dtype=np.float64, multi_output=False
         )
-        check_classification_targets(y)
-        return check_points(X), y.tolist()
+        check_classification_targets(labels)
+        return check_points(points), labels.tolist()
 
     def _start(self) -> None:
         learner = SADL() if self.learner is None else clone(self.learner)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.base import MahalanobisLearner
 from metrack.estimators.constraints import pairs_from_labels
-from metrack.estimators.inputs import check_points
+from metrack.estimators.inputs import LabelsLike, PointsLike, TuplesLike, check_points
 
 N_PAIRS = 2_000  # drawn from labels to calibrate the threshold
 N_TESTED = 20  # points on which a transformer must be linear
@@ -60,7 +60,7 @@ class FromTransformer(MahalanobisLearner):
         self.transformer = transformer
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: PointsLike, y: LabelsLike | None = None) -> Self:
         """Fit the transformer, and with labels the threshold.
 
         Parameters
@@ -84,7 +84,7 @@ class FromTransformer(MahalanobisLearner):
             self.calibrate_threshold(pairs, labels)
         return self
 
-    def predict(self, pairs: Any) -> Any:
+    def predict(self, pairs: TuplesLike) -> Any:
         """+1 (alike) where the distance is at most ``threshold_``, else -1."""
         check_is_fitted(self)
         if not hasattr(self, "threshold_"):

@@ -4,10 +4,11 @@ Every error names the offending row and says what to do. Nothing here changes a 
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.numerics.pairs import Pairs
@@ -16,6 +17,11 @@ from metrack.estimators.settings import is_number
 CHUNK = 4096  # pairs whose differences are held at a time
 LARGEST = 1e40  # of a feature: what the engine squares stays finite
 
+# What users give; what of it is of use is found out here.
+PointsLike: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix  # rows, or row numbers or ids of them
+TuplesLike: TypeAlias = ArrayLike  # pairs or triplets of points, or of row numbers or ids
+LabelsLike: TypeAlias = ArrayLike
+# What was checked.
 Points = Floats | sp.csr_array
 Preprocessor = Any  # None, an array or CSR matrix of points, or a callable from ids to points
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from metrack.engine.batch.bregman import sweep
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.batch import BatchLearner, Solution, dense_differences
-from metrack.estimators.inputs import PairBatch
+from metrack.estimators.inputs import LabelsLike, PairBatch, TuplesLike
 from metrack.estimators.progress import Fitting
 from metrack.estimators.settings import choice, is_number, positive, whole
 
@@ -90,8 +90,8 @@ class ITML(BatchLearner):
 
     def fit(
         self,
-        pairs: Any,
-        y: Any,
+        pairs: TuplesLike,
+        y: LabelsLike,
         bounds: Any = None,
         calibration_params: dict[str, Any] | None = None,
     ) -> Self:

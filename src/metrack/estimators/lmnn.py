@@ -16,6 +16,8 @@ from metrack.engine.batch.impostors import Impostors, nearest_of_class
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.base import Embedding
 from metrack.estimators.inputs import (
+    LabelsLike,
+    PointsLike,
     are_ids,
     check_class_labels,
     check_points,
@@ -117,7 +119,7 @@ class LMNN(Embedding):
         self.preprocessor = preprocessor
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: PointsLike, y: LabelsLike) -> Self:
         """Learn the metric.
 
         Parameters
@@ -133,15 +135,15 @@ class LMNN(Embedding):
             self.__dict__ = before
             raise
 
-    def _fit(self, X: Any, y: Any) -> Self:
+    def _fit(self, X: PointsLike, y: LabelsLike) -> Self:
         preprocessor = check_preprocessor(self.preprocessor)
         if are_ids(X, preprocessor):
             points = points_of(X, preprocessor, None)
             X = points.toarray() if sp.issparse(points) else points
         if y is not None:
             check_class_labels(y)
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        check_points(X)
+        data, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_points(data)
         check_classification_targets(y)
         codes = np.unique(y, return_inverse=True)[1]
         counts = np.bincount(codes)
@@ -155,7 +157,7 @@ class LMNN(Embedding):
             raise ValueError(f"regularization={pull!r}; it must be a number between 0 and 1")
         max_iter, tol = whole("max_iter", self.max_iter), positive("tol", self.tol)
         order = np.argsort(codes, kind="stable")
-        points = X[order] - X.mean(axis=0)
+        points = data[order] - data.mean(axis=0)
         spread = float(np.sqrt(np.mean(points * points))) or 1.0
         points /= spread
         ends = np.cumsum(counts)
@@ -187,7 +189,7 @@ class LMNN(Embedding):
             warn_not_converged("LMNN", max_iter, max_iter, goal, tol, remedy)
         return self
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: PointsLike) -> Floats:
         """Embed points where the Euclidean distance is the learned one.
 
         Parameters

@@ -13,7 +13,7 @@ from metrack.estimators.batch import (
     needs_both_kinds,
     principal,
 )
-from metrack.estimators.inputs import PairBatch
+from metrack.estimators.inputs import LabelsLike, PairBatch, TuplesLike
 from metrack.estimators.progress import Fitting
 from metrack.estimators.settings import positive, whole
 
@@ -97,7 +97,9 @@ class MMC(BatchLearner):
         self.preprocessor = preprocessor
         self.random_state = random_state
 
-    def fit(self, pairs: Any, y: Any, calibration_params: dict[str, Any] | None = None) -> Self:
+    def fit(
+        self, pairs: TuplesLike, y: LabelsLike, calibration_params: dict[str, Any] | None = None
+    ) -> Self:
         """Learn the metric, and calibrate the threshold, on all pairs.
 
         Parameters

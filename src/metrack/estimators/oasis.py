@@ -9,10 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.oasis import DenseSimilarity
 from metrack.estimators.inputs import (
+    LabelsLike,
     PairBatch,
     Points,
+    PointsLike,
     Preprocessor,
     TripletBatch,
+    TuplesLike,
     check_preprocessor,
     points_of,
 )
@@ -94,7 +97,7 @@ class OASIS(OnlineEmbedding):
         self.random_state = random_state
 
     @exclusive
-    def fit(self, triplets: Any, y: Any = None) -> Self:
+    def fit(self, triplets: TuplesLike, y: LabelsLike | None = None) -> Self:
         """Forget everything, then learn the triplets in order.
 
         Parameters
@@ -110,13 +113,13 @@ class OASIS(OnlineEmbedding):
         self._observe(batch)
         return self
 
-    def partial_fit(self, triplets: Any, y: Any = None) -> Self:
+    def partial_fit(self, triplets: TuplesLike, y: LabelsLike | None = None) -> Self:
         """Go on learning: `observe`, returning self."""
         self.observe(triplets)
         return self
 
     @exclusive
-    def observe(self, triplets: Any, y: Any = None) -> Floats:
+    def observe(self, triplets: TuplesLike, y: LabelsLike | None = None) -> Floats:
         """Test, then train: the loss suffered on each triplet before it is learned from.
 
         It is the hinge max(0, 1 - S(p, p+) + S(p, p-)). Calls of any sizes give the same state, bit
@@ -134,7 +137,7 @@ class OASIS(OnlineEmbedding):
         self.observe([[anchor, positive, negative]])
         return self
 
-    def similarity(self, X: Any, Z: Any = None) -> Floats:
+    def similarity(self, X: PointsLike, Z: PointsLike | None = None) -> Floats:
         """Learned similarity of each point of X to each of Z.
 
         Parameters
@@ -152,23 +155,23 @@ class OASIS(OnlineEmbedding):
         z = x if Z is None else points_of(Z, self.preprocessor_, self.n_features_in_)
         return np.asarray(z @ (x @ self._W()).T).T
 
-    def pair_score(self, pairs: Any) -> Floats:
+    def pair_score(self, pairs: TuplesLike) -> Floats:
         """Learned similarity x'Wz of the two points of each pair: larger is more alike."""
         check_is_fitted(self)
         batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
         return self._bilinear(batch.member(0, 0, len(batch)), batch.member(1, 0, len(batch)))
 
-    def decision_function(self, triplets: Any) -> Floats:
+    def decision_function(self, triplets: TuplesLike) -> Floats:
         """By how much each anchor is more similar to its positive than to its negative."""
         check_is_fitted(self)
         batch = self._batch(triplets)
         return self._bilinear(batch.member(0, 0, len(batch)), batch.gaps(0, len(batch)))
 
-    def predict(self, triplets: Any) -> Ints:
+    def predict(self, triplets: TuplesLike) -> Ints:
         """+1 where the anchor is more similar to its positive than to its negative, else -1."""
         return np.where(self.decision_function(triplets) > 0.0, 1, -1)
 
-    def score(self, triplets: Any, y: Any = None) -> float:
+    def score(self, triplets: TuplesLike, y: LabelsLike | None = None) -> float:
         """Share of the triplets in the right order."""
         return float(np.mean(self.predict(triplets) == 1))
 
@@ -187,7 +190,7 @@ class OASIS(OnlineEmbedding):
         rate = positive("learning_rate", self.learning_rate)
         return SimilaritySettings(n_features, units(self.scale), rate)
 
-    def _batch(self, triplets: Any) -> TripletBatch:
+    def _batch(self, triplets: TuplesLike) -> TripletBatch:
         return TripletBatch(triplets, self.preprocessor_, self.n_features_in_)
 
     def _observe(self, batch: TripletBatch) -> Floats:

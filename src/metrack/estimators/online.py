@@ -14,7 +14,14 @@ from metrack.engine.online.targets import DenseMetric
 from metrack.estimators import persistence
 from metrack.estimators.base import Embedding, MahalanobisLearner, check_calibration
 from metrack.estimators.embedding import aligned, leading, orthogonal
-from metrack.estimators.inputs import PairBatch, Preprocessor, check_labels, check_preprocessor
+from metrack.estimators.inputs import (
+    LabelsLike,
+    PairBatch,
+    Preprocessor,
+    TuplesLike,
+    check_labels,
+    check_preprocessor,
+)
 from metrack.estimators.resolved import Engine, EnsembleSettings, Resolved, TargetSettings
 from metrack.estimators.settings import at_most_features
 from metrack.estimators.threads import exclusive
@@ -138,7 +145,9 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
     engine_: Ensemble | DenseMetric
 
     @exclusive
-    def fit(self, pairs: Any, y: Any, calibration_params: dict[str, Any] | None = None) -> Self:
+    def fit(
+        self, pairs: TuplesLike, y: LabelsLike, calibration_params: dict[str, Any] | None = None
+    ) -> Self:
         """Forget everything, then learn the pairs in order.
 
         Parameters
@@ -159,13 +168,13 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
             self.calibrate_threshold(pairs, y, **calibration_params)
         return self
 
-    def partial_fit(self, pairs: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, pairs: TuplesLike, y: LabelsLike, classes: Any = None) -> Self:
         """Go on learning: `observe`, returning self. ``classes`` is for scikit-learn's sake."""
         self.observe(pairs, y)
         return self
 
     @exclusive
-    def observe(self, pairs: Any, y: Any) -> Floats:
+    def observe(self, pairs: TuplesLike, y: LabelsLike) -> Floats:
         """Test, then train: the loss suffered on each pair before it is learned from.
 
         Calls of any sizes give the same state, bit for bit, as one call with all pairs. Threads
@@ -184,11 +193,13 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         return self
 
     @exclusive
-    def predict(self, pairs: Any) -> Ints:
+    def predict(self, pairs: TuplesLike) -> Ints:
         """+1 (alike) where the distance is at most ``threshold_``, else -1."""
         return super().predict(pairs)
 
-    def _check(self, pairs: Any, y: Any, n_features: int | None) -> tuple[PairBatch, Floats, Any]:
+    def _check(
+        self, pairs: TuplesLike, y: LabelsLike, n_features: int | None
+    ) -> tuple[PairBatch, Floats, Any]:
         if n_features is None:
             preprocessor = check_preprocessor(self.preprocessor)
         else:

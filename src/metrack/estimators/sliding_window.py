@@ -14,8 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.estimators.base import Embedding
 from metrack.estimators.inputs import (
+    LabelsLike,
     PairBatch,
+    PointsLike,
     TripletBatch,
+    TuplesLike,
     check_class_labels,
     check_labels,
     check_preprocessor,
@@ -130,7 +133,7 @@ class SlidingWindow(Embedding):
         self.window = window
         self.every = every
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: PointsLike, y: LabelsLike | None = None) -> Self:
         """Forget everything, then fit the learner to the last ``window`` items of these.
 
         Parameters
@@ -141,13 +144,13 @@ class SlidingWindow(Embedding):
         self._learn(X, y, anew=True)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: PointsLike, y: LabelsLike | None = None) -> Self:
         """Take new items, and refit whenever there have been ``every``; X and y as in `fit`."""
         self._learn(X, y)
         return self
 
     @judged
-    def observe(self, X: Any, y: Any = None) -> Floats:
+    def observe(self, X: PointsLike, y: LabelsLike | None = None) -> Floats:
         """Test, then train: the loss on each pair or triplet by the metric before it came.
 
         For pairs it is the hinge of the squared distance in units of the squared threshold,
@@ -181,28 +184,28 @@ class SlidingWindow(Embedding):
         check_is_fitted(self)
         return float(self.learner_.threshold_)
 
-    def pair_score(self, pairs: Any) -> Floats:
+    def pair_score(self, pairs: TuplesLike) -> Floats:
         """Similarity of each pair, as the learner gives it: larger is more alike."""
         check_is_fitted(self)
         scores: Floats = self.learner_.pair_score(pairs)
         return scores
 
     @_where_learner_has("decision_function")
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: PointsLike) -> Floats:
         """Decision values of the learner."""
         check_is_fitted(self)
         values: Floats = self.learner_.decision_function(X)
         return values
 
     @_where_learner_has("predict")
-    def predict(self, X: Any) -> Ints:
+    def predict(self, X: PointsLike) -> Ints:
         """Predictions of the learner."""
         check_is_fitted(self)
         predicted: Ints = self.learner_.predict(X)
         return predicted
 
     @_where_learner_has("score")
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: PointsLike, y: LabelsLike | None = None) -> float:
         """Score of the learner."""
         check_is_fitted(self)
         return float(self.learner_.score(X, y))
@@ -215,7 +218,9 @@ class SlidingWindow(Embedding):
         return self
 
     @_where_learner_has("calibrate_threshold")
-    def calibrate_threshold(self, pairs_valid: Any, y_valid: Any, **settings: Any) -> Self:
+    def calibrate_threshold(
+        self, pairs_valid: TuplesLike, y_valid: LabelsLike, **settings: Any
+    ) -> Self:
         """Choose the threshold on pairs that were not learned from, up to the next fit."""
         check_is_fitted(self)
         self.learner_.calibrate_threshold(pairs_valid, y_valid, **settings)
@@ -223,7 +228,11 @@ class SlidingWindow(Embedding):
 
     @exclusive
     def _learn(
-        self, X: Any, y: Any, anew: bool = False, losses: list[Floats] | None = None
+        self,
+        X: PointsLike,
+        y: LabelsLike | None,
+        anew: bool = False,
+        losses: list[Floats] | None = None,
     ) -> None:
         before = self.__dict__.copy()
         try:
@@ -258,7 +267,7 @@ class SlidingWindow(Embedding):
         for name in ("learner_", "n_features_in_"):
             self.__dict__.pop(name, None)
 
-    def _check(self, X: Any, y: Any) -> Items:
+    def _check(self, X: PointsLike, y: LabelsLike | None) -> Items:
         known = self.__dict__.get("n_features_in_")
         kind = _kind(self.learner)
         if kind == POINTS:
