@@ -216,7 +216,7 @@ def oasis_state(learner):
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("scale", [None, "auto"])
-@pytest.mark.parametrize("learning_rate", [0.01, 1.0, 1e9])
+@pytest.mark.parametrize("C", [0.01, 1.0, 1e9])
 @pytest.mark.parametrize("n_features", [1, 3, 11])
 def test_oasis_is_the_formula(n_features, C, scale, sparse):
     points, rows = make_triplets(n_features)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.estimators.inputs import (
     LabelsLike,
+    Lookup,
     PairBatch,
     PointsLike,
     TuplesLike,
@@ -76,7 +77,7 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     components_: Floats
     n_features_in_: int
-    preprocessor_: Any
+    preprocessor_: Lookup
 
     def get_mahalanobis_matrix(self) -> Floats:
         """The matrix M, (n_features, n_features)."""

@@ -21,9 +21,10 @@ LARGEST = 1e40  # of a feature: what the engine squares stays finite
 PointsLike: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix  # rows, or row numbers or ids of them
 TuplesLike: TypeAlias = ArrayLike  # pairs or triplets of points, or of row numbers or ids
 LabelsLike: TypeAlias = ArrayLike
+Preprocessor: TypeAlias = PointsLike | Callable[[Any], Any] | None  # points, or ids to points
 # What was checked.
 Points = Floats | sp.csr_array
-Preprocessor = Any  # None, an array or CSR matrix of points, or a callable from ids to points
+Lookup: TypeAlias = Points | Callable[[Any], Any] | None  # a preprocessor
 
 
 def check_points(points: Any, name: str = "X", n_features: int | None = None) -> Points:
@@ -55,14 +56,14 @@ def check_points(points: Any, name: str = "X", n_features: int | None = None) ->
     return found
 
 
-def check_preprocessor(preprocessor: Preprocessor) -> Preprocessor:
+def check_preprocessor(preprocessor: Preprocessor) -> Lookup:
     """The points that index pairs refer to, or the callable that gives them."""
     if preprocessor is None or callable(preprocessor):
         return preprocessor
     return check_points(preprocessor, "preprocessor")
 
 
-def points_of(X: Any, preprocessor: Preprocessor, n_features: int | None) -> Points:
+def points_of(X: PointsLike, preprocessor: Lookup, n_features: int | None) -> Points:
     """Points given as such, or as row numbers or other ids."""
     if preprocessor is not None and not sp.issparse(X):
         array = _numbers(X, "X", id_dimensions=1)
@@ -74,7 +75,7 @@ def points_of(X: Any, preprocessor: Preprocessor, n_features: int | None) -> Poi
     return check_points(X, "X", n_features)
 
 
-def are_ids(X: Any, preprocessor: Preprocessor) -> bool:
+def are_ids(X: PointsLike, preprocessor: Lookup) -> bool:
     """Whether X names points by row numbers or other ids."""
     return preprocessor is not None and not sp.issparse(X) and np.asarray(X).ndim == 1
 
@@ -101,7 +102,7 @@ class TupleBatch:
     name: ClassVar[str]
     size: ClassVar[int]
 
-    def __init__(self, tuples: Any, preprocessor: Preprocessor, n_features: int | None) -> None:
+    def __init__(self, tuples: PointsLike, preprocessor: Lookup, n_features: int | None) -> None:
         name, size = self.name, self.size
         array = _numbers(tuples, name, id_dimensions=2)
         are_ids = preprocessor is not None or _is_text(array)
@@ -177,7 +178,7 @@ def _rows(points: Any, y: Floats) -> Pairs:
     return Pairs(np.ravel(points), np.arange(points.shape[1]), np.empty(0, np.int64), y)
 
 
-def check_labels(y: Any, n_pairs: int) -> Floats:
+def check_labels(y: LabelsLike | None, n_pairs: int) -> Floats:
     """Labels +1 (alike) and -1 (not alike), one per pair."""
     if y is None:
         raise ValueError(
@@ -206,7 +207,7 @@ def check_labels(y: Any, n_pairs: int) -> Floats:
     return np.asarray(labels, dtype=np.float64)
 
 
-def check_class_labels(y: Any) -> None:
+def check_class_labels(y: LabelsLike) -> None:
     """Refuse class labels of which some are missing."""
     labels: Any = np.asarray(y)
     if labels.ndim == 0 or labels.dtype.kind not in "fO":
@@ -307,7 +308,7 @@ def _check_tuples_shape(array: Any, name: str, size: int) -> None:
     )
 
 
-def _look_up(array: Any, preprocessor: Preprocessor, name: str) -> tuple[Any, Ints]:
+def _look_up(array: Any, preprocessor: Lookup, name: str) -> tuple[Any, Ints]:
     """Points, and for each index its row among them."""
     if len(array) == 0:
         raise ValueError(f"{name} is empty; pass at least one index")
@@ -332,6 +333,7 @@ def _look_up(array: Any, preprocessor: Preprocessor, name: str) -> tuple[Any, In
                 "it must return one a row"
             )
         return points, inverse.reshape(array.shape)
+    assert preprocessor is not None  # there are ids because there is one
     n_points = preprocessor.shape[0]
     wrong = np.argwhere((array < -n_points) | (array >= n_points))
     if wrong.size:

@@ -16,6 +16,7 @@ from metrack.estimators.base import Embedding, MahalanobisLearner, check_calibra
 from metrack.estimators.embedding import aligned, leading, orthogonal
 from metrack.estimators.inputs import (
     LabelsLike,
+    Lookup,
     PairBatch,
     Preprocessor,
     TuplesLike,
@@ -45,7 +46,7 @@ class OnlineEmbedding(Embedding):
         What a user has set since learning last went on: "threshold" or "components".
     """
 
-    preprocessor: Any
+    preprocessor: Preprocessor
     random_state: Any
     resolved_: Resolved
     engine_: Any
@@ -57,7 +58,7 @@ class OnlineEmbedding(Embedding):
         raise NotImplementedError
 
     @exclusive
-    def start(self, n_features: int, preprocessor: Preprocessor = None) -> Self:
+    def start(self, n_features: int, preprocessor: Lookup = None) -> Self:
         """Forget everything, and be ready for points of so many features.
 
         Parameters
@@ -71,7 +72,7 @@ class OnlineEmbedding(Embedding):
         return self.restore(resolved, resolved.build(), rng, preprocessor)
 
     def restore(
-        self, resolved: Resolved, engine: Engine, rng: Any, preprocessor: Preprocessor = None
+        self, resolved: Resolved, engine: Engine, rng: Any, preprocessor: Lookup = None
     ) -> Self:
         """Go on from what an engine knows, such as a saved one."""
         self.resolved_, self.engine_, self.rng_ = resolved, engine, rng
