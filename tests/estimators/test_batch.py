@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
-from sklearn.utils import estimator_checks
+from sklearn.utils import estimator_checks, get_tags
 
 from metrack import ITML, LMNN, MMC, FromLabels, FromTransformer
 from metrack.engine.batch.impostors import Impostors, nearest_of_class
@@ -718,6 +718,9 @@ def test_from_transformer(name):
 
 def test_transformer_without_labels():
     X, y = load_wine(return_X_y=True)
+    takes = get_tags(FromTransformer(PCA(2))).input_tags
+    assert takes.two_d_array  # fit
+    assert takes.three_d_array  # predict
     metric = FromTransformer(PCA(2)).fit(X, y).fit(X)
     with pytest.raises(ValueError, match="there is no threshold, as fit got no labels: call cali"):
         metric.predict([X[:2]])

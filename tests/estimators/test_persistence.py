@@ -656,6 +656,15 @@ def _craft_json(inside, rng):
     inside[key] = value
 
 
+@pytest.mark.parametrize("name", [path.stem for path in golden_states.GOLDEN.glob("v1/*.json")])
+def test_what_settings_of_format_1_came_to(name):
+    """It kept rules by numbers, and settings by names of which some are others now."""
+    loaded = metrack.load(golden_states.GOLDEN / "v1" / name)
+    assert loaded.resolved_ == loaded.resolve(loaded.n_features_in_)
+    if name == "oasis":
+        assert loaded.learning_rate == loaded.resolved_.learning_rate == 1.0
+
+
 GOLDEN = sorted(
     path.with_suffix("").relative_to(golden_states.GOLDEN).as_posix()
     for path in golden_states.GOLDEN.glob("*/*.json")

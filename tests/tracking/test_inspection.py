@@ -129,3 +129,13 @@ def test_features_that_hardly_changed_are_not_listed(tmp_path, monkeypatch, gain
     assert {row[0] for row in section.rows} == listed
     assert note in section.note
     assert section.note in page(tmp_path, tracking).html()
+
+
+def test_what_settings_came_to_is_shown(tmp_path):
+    tracking = Tracking(SADL(), None)
+    tracking.learner.fit(np.random.default_rng(0).normal(size=(9, 2, 4)), [1, -1, 1] * 3)
+    shown = next(each for each in sections(tmp_path, tracking) if each.title == "Settings in use")
+    rows = dict(shown.rows)
+    assert (rows["divergence"], rows["replays"], rows["combiner"]) == ("burg", "24", "cbce")
+    assert "auto" not in str(rows)
+    assert shown.title in page(tmp_path, tracking).html()

@@ -1,14 +1,12 @@
 """COMID: one learner, one composite mirror-descent step per pair."""
 
-from typing import Any
-
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble.mirror import SCHEDULES, MirrorBank
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.online import EnsembleLearner
 from metrack.estimators.resolved import EnsembleSettings, margin_learner, number, units
-from metrack.estimators.settings import choice
+from metrack.estimators.settings import Seed, choice
 from metrack.estimators.threads import exclusive
 
 
@@ -109,7 +107,7 @@ class COMID(EnsembleLearner):
         psd: str = "auto",
         scale: str | None = "auto",
         preprocessor: Preprocessor = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.loss = loss
         self.divergence = divergence

@@ -13,10 +13,10 @@ from sklearn.utils.random import sample_without_replacement
 
 from metrack.engine.numerics.kernels import Ints
 from metrack.estimators.inputs import check_class_labels
-from metrack.estimators.settings import whole
+from metrack.estimators.settings import Seed, whole
 
 
-def pairs_from_labels(labels: Any, n_pairs: int, random_state: Any = None) -> tuple[Ints, Ints]:
+def pairs_from_labels(labels: Any, n_pairs: int, random_state: Seed = None) -> tuple[Ints, Ints]:
     """Draw pairs of points, as many similar as dissimilar ones.
 
     Parameters
@@ -51,7 +51,7 @@ def pairs_from_labels(labels: Any, n_pairs: int, random_state: Any = None) -> tu
     return pairs[mixed], y[mixed]
 
 
-def triplets_from_labels(labels: Any, n_triplets: int, random_state: Any = None) -> Ints:
+def triplets_from_labels(labels: Any, n_triplets: int, random_state: Seed = None) -> Ints:
     """Draw triplets: a point, another of its class, and one of another class.
 
     Parameters

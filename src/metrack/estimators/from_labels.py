@@ -27,7 +27,7 @@ from metrack.estimators.inputs import (
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairBuffer
 from metrack.estimators.sadl import SADL
-from metrack.estimators.settings import Configurable, at_most_features, whole
+from metrack.estimators.settings import Configurable, Seed, at_most_features, whole
 from metrack.estimators.threads import exclusive
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -95,7 +95,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         buffer_size: int = 256,
         recent: float = 0.5,
         pairs_per_point: int = 4,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.learner = learner
         self.buffer_size = buffer_size

@@ -11,6 +11,7 @@ from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.base import MahalanobisLearner
 from metrack.estimators.constraints import pairs_from_labels
 from metrack.estimators.inputs import LabelsLike, PointsLike, TuplesLike, check_points
+from metrack.estimators.settings import Seed
 
 N_PAIRS = 2_000  # drawn from labels to calibrate the threshold
 N_TESTED = 20  # points on which a transformer must be linear
@@ -56,7 +57,7 @@ class FromTransformer(MahalanobisLearner):
     array([ 1, -1])
     """
 
-    def __init__(self, transformer: Any, random_state: Any = None) -> None:
+    def __init__(self, transformer: Any, random_state: Seed = None) -> None:
         self.transformer = transformer
         self.random_state = random_state
 

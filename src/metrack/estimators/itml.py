@@ -13,7 +13,7 @@ from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.batch import BatchLearner, Solution, dense_differences
 from metrack.estimators.inputs import LabelsLike, PairBatch, TuplesLike
 from metrack.estimators.progress import Fitting
-from metrack.estimators.settings import choice, is_number, positive, whole
+from metrack.estimators.settings import Seed, choice, is_number, positive, whole
 
 MOST_POINTS = 2_000  # of which distances are looked at for the bounds
 
@@ -78,7 +78,7 @@ class ITML(BatchLearner):
         tol: float = 1e-3,
         verbose: int = 0,
         preprocessor: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.gamma = gamma
         self.prior = prior

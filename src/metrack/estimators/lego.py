@@ -1,11 +1,10 @@
 """LEGO: LogDet exact gradient online, one implicit step per pair."""
 
-from typing import Any
-
 from metrack.engine.online.targets import DenseMetric
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.resolved import TargetSettings, target_learner
+from metrack.estimators.settings import Seed
 
 
 class LEGO(OnlineLearner):
@@ -77,7 +76,7 @@ class LEGO(OnlineLearner):
         lower: float = 1.75,
         scale: str | None = "auto",
         preprocessor: Preprocessor = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.upper = upper

@@ -25,7 +25,7 @@ from metrack.estimators.inputs import (
     points_of,
 )
 from metrack.estimators.progress import Fitting, warn_not_converged
-from metrack.estimators.settings import at_most_features, choice, is_number, positive, whole
+from metrack.estimators.settings import Seed, at_most_features, choice, is_number, positive, whole
 
 INITS = dict.fromkeys(("auto", "identity", "pca", "lda", "random"), 0)
 START = 4.0  # mean squared distance of targets at the start, in margins
@@ -106,7 +106,7 @@ class LMNN(Embedding):
         tol: float = 1e-6,
         verbose: int = 0,
         preprocessor: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.n_components = n_components

@@ -15,7 +15,7 @@ from metrack.estimators.batch import (
 )
 from metrack.estimators.inputs import LabelsLike, PairBatch, TuplesLike
 from metrack.estimators.progress import Fitting
-from metrack.estimators.settings import positive, whole
+from metrack.estimators.settings import Seed, positive, whole
 
 FLOOR = 1e-8  # least scatter of similar pairs in any direction, of the most
 
@@ -88,7 +88,7 @@ class MMC(BatchLearner):
         tol: float = 1e-4,
         verbose: int = 0,
         preprocessor: Any = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.diagonal = diagonal
         self.max_iter = max_iter

@@ -21,7 +21,7 @@ from metrack.estimators.inputs import (
 )
 from metrack.estimators.online import OnlineEmbedding
 from metrack.estimators.resolved import SimilaritySettings, units
-from metrack.estimators.settings import positive
+from metrack.estimators.settings import Seed, positive
 from metrack.estimators.threads import exclusive
 
 
@@ -89,7 +89,7 @@ class OASIS(OnlineEmbedding):
         learning_rate: float = 1.0,
         scale: str | None = "auto",
         preprocessor: Preprocessor = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.scale = scale

@@ -24,7 +24,7 @@ from metrack.estimators.inputs import (
     check_preprocessor,
 )
 from metrack.estimators.resolved import Engine, EnsembleSettings, Resolved, TargetSettings
-from metrack.estimators.settings import at_most_features
+from metrack.estimators.settings import Seed, at_most_features
 from metrack.estimators.threads import exclusive
 
 
@@ -47,10 +47,10 @@ class OnlineEmbedding(Embedding):
     """
 
     preprocessor: Preprocessor
-    random_state: Any
+    random_state: Seed
     resolved_: Resolved
-    engine_: Any
-    rng_: Any
+    engine_: Engine
+    rng_: np.random.RandomState
     set_by_hand_: dict[str, Any]
 
     def resolve(self, n_features: int) -> Resolved:
@@ -72,7 +72,11 @@ class OnlineEmbedding(Embedding):
         return self.restore(resolved, resolved.build(), rng, preprocessor)
 
     def restore(
-        self, resolved: Resolved, engine: Engine, rng: Any, preprocessor: Lookup = None
+        self,
+        resolved: Resolved,
+        engine: Engine,
+        rng: np.random.RandomState,
+        preprocessor: Lookup = None,
     ) -> Self:
         """Go on from what an engine knows, such as a saved one."""
         self.resolved_, self.engine_, self.rng_ = resolved, engine, rng
@@ -102,8 +106,7 @@ class OnlineEmbedding(Embedding):
 
     def _metric(self) -> Factored:
         """The metric that stands for all that was learned."""
-        metric: Factored = self.engine_.metric(0)
-        return metric
+        return self.engine_.metric(0)
 
     @property
     @exclusive

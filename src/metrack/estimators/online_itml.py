@@ -1,11 +1,10 @@
 """OnlineITML: information-theoretic metric learning, one explicit step per pair."""
 
-from typing import Any
-
 from metrack.engine.online.targets import DenseMetric
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.resolved import TargetSettings, target_learner
+from metrack.estimators.settings import Seed
 
 
 class OnlineITML(OnlineLearner):
@@ -79,7 +78,7 @@ class OnlineITML(OnlineLearner):
         lower: float = 1.75,
         scale: str | None = "auto",
         preprocessor: Preprocessor = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.upper = upper

@@ -29,6 +29,7 @@ from metrack.engine.online import oasis, targets
 from metrack.engine.representations.protocol import REPRESENTATIONS
 from metrack.estimators.inputs import check_preprocessor
 from metrack.estimators.resolved import Engine, Resolved, from_plain, to_plain
+from metrack.estimators.settings import Seed
 from metrack.registry import ONLINE, PAIR_LEARNERS, SAVED, estimator
 from metrack.storage import (
     WRONG,
@@ -76,7 +77,7 @@ PAIRING = "pairing"  # part of the arrays' names that are of a FromLabels, and n
 class Online(Protocol):
     """What is asked of a learner; see `estimators.online`, which imports this module."""
 
-    random_state: Any
+    random_state: Seed
     resolved_: Resolved
     engine_: Any
     rng_: Any

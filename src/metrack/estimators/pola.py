@@ -1,11 +1,11 @@
 """POLA: pseudo-metric online learning, two projections per pair."""
 
 import sys
-from typing import Any
 
 from metrack.estimators.comid import COMID
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.resolved import EnsembleSettings
+from metrack.estimators.settings import Seed
 
 
 class POLA(COMID):
@@ -68,7 +68,7 @@ class POLA(COMID):
         n_components: int | None = None,
         scale: str | None = "auto",
         preprocessor: Preprocessor = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_components = n_components
         self.scale = scale

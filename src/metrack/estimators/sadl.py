@@ -13,7 +13,7 @@ from metrack.estimators.base import FrozenMetric
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.online import EnsembleLearner
 from metrack.estimators.resolved import EnsembleSettings, margin_ladder, units
-from metrack.estimators.settings import choice, positive
+from metrack.estimators.settings import Seed, choice, positive
 from metrack.estimators.threads import exclusive
 
 # What the combiner may be told; "ader" alone works on linearised losses, and always does.
@@ -162,7 +162,7 @@ class SADL(EnsembleLearner):
         psd: str = "auto",
         scale: str | None = "auto",
         preprocessor: Preprocessor = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.loss = loss
         self.divergence = divergence

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 T = TypeVar("T")
+Seed: TypeAlias = int | np.random.RandomState | None  # as everywhere in scikit-learn
 
 
 class Configurable(BaseEstimator):

@@ -157,6 +157,7 @@ def page(path: Path, tracking: Tracking) -> Page:
     if tables[-1].rows:
         found.table(tables[-1].columns, tables[-1].rows)
     found.paragraph(tables[-1].note)
+    found.heading(tables[-2].title).table(["", ""], tables[-2].rows)
     return found
 
 
