@@ -57,7 +57,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
         self._columns: dict[base.typing.FeatureName, int] = {}
 
     @property
-    def tracker(self) -> Any:
+    def tracker(self) -> OnlineLearner:
         """The learner behind, with all its read-outs; ``features`` names its columns."""
         return self._tracker
 

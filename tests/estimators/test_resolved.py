@@ -98,6 +98,14 @@ def test_a_saved_learner_goes_on_as_what_its_settings_came_to(tmp_path, monkeypa
     np.testing.assert_array_equal(loaded.observe(more.pairs, more.y), expected)
 
 
+@pytest.mark.parametrize("learner", [SADL(), COMID(), LEGO(), OASIS()], ids=repr)
+@pytest.mark.parametrize("n_features", [0, -1, 2.5, "3", None])
+def test_numbers_of_features_that_are_none(learner, n_features):
+    with pytest.raises(ValueError, match="n_features="):
+        learner.start(n_features)
+    assert not hasattr(learner, "resolved_")
+
+
 def test_the_engine_is_what_was_resolved():
     resolved = SADL(first_interval=4, output="best").resolve(5)
     engine = resolved.build()

@@ -21,7 +21,7 @@ from metrack.estimators.inputs import (
 )
 from metrack.estimators.online import OnlineEmbedding
 from metrack.estimators.resolved import SimilaritySettings, units
-from metrack.estimators.settings import Seed, positive
+from metrack.estimators.settings import Seed, positive, whole
 from metrack.estimators.threads import exclusive
 
 
@@ -188,6 +188,7 @@ class OASIS(OnlineEmbedding):
     def resolve(self, n_features: int) -> SimilaritySettings:
         """What the settings come to for so many features; nothing is learned or changed."""
         rate = positive("learning_rate", self.learning_rate)
+        whole("n_features", n_features)
         return SimilaritySettings(n_features, units(self.scale), rate)
 
     def _batch(self, triplets: TuplesLike) -> TripletBatch:

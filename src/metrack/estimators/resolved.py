@@ -355,6 +355,7 @@ class Asked(Protocol):
 
 def margin_learner(asked: Asked, n_features: int) -> MirrorSettings:
     """One learner by mirror descent, at the rate that "auto" stands for."""
+    whole("n_features", n_features)
     divergence = _divergence(asked, n_features)
     regularizer = _regularizer(asked, divergence)
     auto = AUTO_RHO[divergence]
@@ -401,6 +402,7 @@ def margin_ladder(asked: Any, n_features: int) -> MirrorSettings:
 
 def target_learner(asked: Any, method: str, n_features: int) -> TargetSettings:
     """One dense metric whose squared distances have targets."""
+    whole("n_features", n_features)
     rate = positive("learning_rate", asked.learning_rate)
     upper, lower = positive("upper", asked.upper), positive("lower", asked.lower)
     if upper > lower:
