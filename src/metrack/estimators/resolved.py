@@ -353,6 +353,24 @@ class Asked(Protocol):
     psd: str
 
 
+class LadderAsked(Asked, Protocol):
+    """Those, and what SADL has of its own."""
+
+    eta0: float | str
+    first_interval: int
+    combiner: str
+    replays: int | str
+
+
+class TargetAsked(Protocol):
+    """The settings that OnlineITML and LEGO have in common."""
+
+    learning_rate: float
+    upper: float
+    lower: float
+    scale: str | None
+
+
 def margin_learner(asked: Asked, n_features: int) -> MirrorSettings:
     """One learner by mirror descent, at the rate that "auto" stands for."""
     whole("n_features", n_features)
@@ -382,7 +400,7 @@ def margin_learner(asked: Asked, n_features: int) -> MirrorSettings:
     )
 
 
-def margin_ladder(asked: Any, n_features: int) -> MirrorSettings:
+def margin_ladder(asked: LadderAsked, n_features: int) -> MirrorSettings:
     """Learners by mirror descent of many memory lengths: those of SADL."""
     always_on = choice("combiner", asked.combiner, COMBINERS).always_on
     learner = margin_learner(asked, n_features)
@@ -400,7 +418,7 @@ def margin_ladder(asked: Any, n_features: int) -> MirrorSettings:
     )
 
 
-def target_learner(asked: Any, method: str, n_features: int) -> TargetSettings:
+def target_learner(asked: TargetAsked, method: str, n_features: int) -> TargetSettings:
     """One dense metric whose squared distances have targets."""
     whole("n_features", n_features)
     rate = positive("learning_rate", asked.learning_rate)
@@ -410,7 +428,7 @@ def target_learner(asked: Any, method: str, n_features: int) -> TargetSettings:
     return TargetSettings(n_features, units(asked.scale), method, rate, upper, lower)
 
 
-def units(scale: Any) -> str:
+def units(scale: str | None) -> str:
     """In which units differences are measured."""
     return choice("scale", scale, {"auto": "root_mean_square", None: "data"})
 
@@ -492,7 +510,7 @@ def _init(asked: Asked, divergence: str) -> str:
     return "identity" if at_identity else "zero"
 
 
-def _replays(asked: Any, representation: str, n_features: int) -> int:
+def _replays(asked: int | str, representation: str, n_features: int) -> int:
     if asked == "auto":
         cheap = _representation(representation).cheap and n_features <= REPLAYS_UP_TO
         return AUTO_REPLAYS if cheap else 0
