@@ -94,5 +94,5 @@ def _flatten(value, name, found):
         _flatten({key: value[key] for key in value.dtype.names}, name, found)
     else:
         array = np.asarray(value)
-        assert array.dtype.kind in "iufb", f"{name} is no state that can be compared"
+        assert array.dtype.kind in "iufbU", f"{name} is no state that can be compared"
         found[name] = array.dtype.str, array.shape, array.tobytes()

@@ -181,6 +181,28 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
 
+class StaticEmbedding(Embedding):
+    """A metric that was read out of a learner, and learns no more.
+
+    Parameters
+    ----------
+    components : array (rank, n_features)
+        L with M = L'L.
+    preprocessor : array, CSR matrix or callable, optional
+        Points that row numbers refer to.
+    """
+
+    def __init__(self, components: Floats, preprocessor: Any = None) -> None:
+        self.components = components
+        self.preprocessor = preprocessor
+        self.components_, self.preprocessor_ = components, preprocessor
+        self.n_features_in_ = components.shape[1]
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """There is nothing to fit; for pipelines."""
+        return self
+
+
 class MahalanobisLearner(Embedding):
     """A metric and a threshold learned from pairs, which tell whether two points are alike.
 

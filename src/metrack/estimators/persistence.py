@@ -15,7 +15,15 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.ensemble import combine, mirror, page_hinkley, replay, scaler
+from metrack.engine.ensemble import (
+    calibration,
+    combine,
+    mirror,
+    page_hinkley,
+    replay,
+    scaler,
+    similar,
+)
 from metrack.engine.numerics.records import (
     LARGEST_FLOAT,
     Array,
@@ -53,9 +61,12 @@ PARTS = {
     "rates": "rates",
     "learners": "learners",
     "generator": "generator",
+    "calibration": "calibration",
+    "similar": "similar",
 }
 # From what the settings came to.
-FOLLOWS = {"n_features", "banks", "spread", "roster", "rule", "ladder", "combination"}
+FOLLOWS = {"n_features", "banks", "spread", "roster", "combination"}
+FOLLOWS |= {"rule", "ladder", "kind", "pace"}  # of a bank
 # Kind of a part in the file: the record that it becomes. Representations have names of their own.
 RECORDS: dict[str, Any] = {
     "counters": combine.COUNTERS,
@@ -65,6 +76,8 @@ RECORDS: dict[str, Any] = {
     "replay_buffer": replay.ReplayBuffer,
     "rates": mirror.Rates,
     "generator": replay.GENERATOR,
+    "calibration": calibration.Calibration,
+    "similar_pairs": similar.Similar,
     "plain_counters": targets.COUNTERS,
     "dense_metric": targets.Metric,
     "similarity": oasis.Similarity,

@@ -10,11 +10,11 @@ from typing import Annotated, Any, NamedTuple, Protocol
 
 from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES, Combination
-from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.engine.ensemble.combiners.protocol import RECORDS
 from metrack.engine.ensemble.cover import LONGEST_FIRST
 from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.ensemble.mirror import SCHEDULES, Ladder, MirrorBank, Rule
+from metrack.engine.ensemble.similar import NeighbourEnsemble
 from metrack.engine.numerics.divergences import DIVERGENCES
 from metrack.engine.numerics.losses import LOSSES
 from metrack.engine.numerics.records import MOST, TINY, Flag, Number, Sizes, declared
@@ -230,7 +230,9 @@ class EnsembleSettings(NamedTuple):
             self.cap,
         )
         banks = [each.build(self.n_features) for each in self.banks]
-        return Ensemble(self.n_features, banks, combination, _scaled(self.units))
+        # Several kinds come with a second output.
+        kind = Ensemble if len(banks) == 1 else NeighbourEnsemble
+        return kind(self.n_features, banks, combination, _scaled(self.units))
 
     def smallest(self) -> "EnsembleSettings":
         """The same for one feature: its engine has the same parts, and allocates nothing."""
@@ -358,7 +360,6 @@ class LadderAsked(Asked, Protocol):
 
     eta0: float | str
     first_interval: int
-    combiner: str
     replays: int | str
 
 
@@ -400,9 +401,8 @@ def margin_learner(asked: Asked, n_features: int) -> MirrorSettings:
     )
 
 
-def margin_ladder(asked: LadderAsked, n_features: int) -> MirrorSettings:
+def margin_ladder(asked: LadderAsked, always_on: bool, n_features: int) -> MirrorSettings:
     """Learners by mirror descent of many memory lengths: those of SADL."""
-    always_on = choice("combiner", asked.combiner, COMBINERS).always_on
     learner = margin_learner(asked, n_features)
     replays = _replays(asked.replays, learner.representation, n_features)
     rate = learner.learning_rate

@@ -5,12 +5,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from metrack.engine.ensemble.bank import FOREVER
 from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES
 from metrack.engine.ensemble.combiners import COMBINERS
+from metrack.engine.ensemble.similar import NeighbourEnsemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
-from metrack.estimators.base import FrozenMetric
+from metrack.estimators.base import FrozenMetric, StaticEmbedding
 from metrack.estimators.inputs import Preprocessor
+from metrack.estimators.kinds import several_kinds
 from metrack.estimators.online import EnsembleLearner
 from metrack.estimators.resolved import EnsembleSettings, margin_ladder, units
 from metrack.estimators.settings import Seed, choice, positive
@@ -18,6 +21,31 @@ from metrack.estimators.threads import exclusive
 
 # What the combiner may be told; "ader" alone works on linearised losses, and always does.
 ASKED_WEIGHT_LOSSES = {name: name for name in WEIGHT_LOSSES if name != "linear"}
+AUTO_COMBINER = {"cover": "cbce", "kinds": "adaptive_share"}
+# Settings of the learners on a cover, or of a ladder of rates.
+OF_THE_COVER = (
+    *("loss", "divergence", "regularizer", "rho", "eta0", "first_interval", "step", "replays"),
+    *("n_components", "init", "psd"),
+)
+
+
+class Expert(NamedTuple):
+    """A learner of the ensemble, and how much it is trusted.
+
+    Attributes
+    ----------
+    kind : str
+    memory : float
+        How many of the most recent pairs it rests on; infinite where it forgets nothing.
+    learning_rate : float
+        0 where it learns no metric.
+    weight : float
+    """
+
+    kind: str
+    memory: float
+    learning_rate: float
+    weight: float
 
 
 class DriftReport(NamedTuple):
@@ -72,8 +100,16 @@ class SADL(EnsembleLearner):
         0.2; for Burg, where pairs are replayed, 0.8.
     first_interval : int
         Length of the shortest memory, at most 2^40.
-    combiner : {"cbce", "adanormalhedge", "sadl", "fixed_share", "ader"}
-        Weight rule. "fixed_share" and "ader" have always-on learners, the others the dyadic cover.
+    experts : {"cover", "kinds"}
+        Which learners the ensemble has: COMID learners on the dyadic cover, set by the settings
+        above and below; or several kinds, with settings of their own: margin learners, target
+        learners (ITML's steps) and plain distance, always on, most of them replaying recent pairs.
+        Several kinds judge pairs better on every family of streams tried; for neighbours and
+        clusters use their `for_neighbours`.
+    combiner : {"auto", "cbce", "adanormalhedge", "sadl", "adaptive_share", "fixed_share", "ader"}
+        Weight rule. "adaptive_share", "fixed_share" and "ader" are for learners that are always on,
+        the others for the dyadic cover. "auto" is "cbce" for that, "adaptive_share" for several
+        kinds.
     output : {"average", "sample", "best"}
         Predict with the weighted mean of the metrics, with one drawn by its weight, or with the
         most trusted one.
@@ -151,7 +187,8 @@ class SADL(EnsembleLearner):
         rho: float | str = "auto",
         eta0: float | str = "auto",
         first_interval: int = 1,
-        combiner: str = "cbce",
+        experts: str = "cover",
+        combiner: str = "auto",
         output: str = "average",
         weight_loss: str = "capped",
         cap: float = 4.0,
@@ -170,6 +207,7 @@ class SADL(EnsembleLearner):
         self.rho = rho
         self.eta0 = eta0
         self.first_interval = first_interval
+        self.experts = experts
         self.combiner = combiner
         self.output = output
         self.weight_loss = weight_loss
@@ -205,19 +243,41 @@ class SADL(EnsembleLearner):
 
     def resolve(self, n_features: int) -> EnsembleSettings:
         """What the settings come to for so many features; nothing is learned or changed."""
-        combiner = choice("combiner", self.combiner, COMBINERS)
+        auto = choice("experts", self.experts, AUTO_COMBINER)
+        name = auto if self.combiner == "auto" else self.combiner
+        combiner = choice("combiner", name, COMBINERS)
         choice("output", self.output, OUTPUTS)
         weight_loss = choice("weight_loss", self.weight_loss, ASKED_WEIGHT_LOSSES)
+        if self.experts == "kinds":
+            self._check_kinds(combiner.always_on)
+            banks = several_kinds(n_features)
+        else:
+            banks = (margin_ladder(self, combiner.always_on, n_features),)
         return EnsembleSettings(
             n_features,
             units(self.scale),
             self.loss,
-            banks=(margin_ladder(self, n_features),),
-            combiner=self.combiner,
+            banks=banks,
+            combiner=name,
             output=self.output,
             weight_loss="linear" if combiner.linearised else weight_loss,
             cap=positive("cap", self.cap),
         )
+
+    def _check_kinds(self, always_on: bool) -> None:
+        """Several kinds have settings of their own, and are always on."""
+        usual = type(self)().get_params()
+        for name in OF_THE_COVER:
+            if (asked := self.get_params()[name]) != usual[name]:
+                raise ValueError(
+                    f"experts='kinds' with {name}={asked!r}: these experts have their own; leave "
+                    "it out, or use experts='cover'"
+                )
+        if not always_on:
+            raise ValueError(
+                f"experts='kinds' with combiner={self.combiner!r}: they are always on; leave it "
+                "out, or use 'fixed_share'"
+            )
 
     def _draws(self, n_pairs: int) -> Floats:
         sampling = self.resolved_.output == "sample"
@@ -244,12 +304,36 @@ class SADL(EnsembleLearner):
         """Memory length that predicted last."""
         return float(self.scales_[self._selected()])
 
+    @property
     @exclusive
-    def last_round(self) -> Round:
-        """What the combiner did in the last round."""
+    def experts_(self) -> list[Expert]:
+        """Kind, memory length, rate and weight of every active learner."""
         check_is_fitted(self)
-        experts, n_active = self.engine_.experts, self.engine_.n_active
-        return Round(experts.p[:n_active].copy(), experts.losses[:n_active].copy())
+        engine = self.engine_
+        memory = np.where(engine.lengths < FOREVER, engine.lengths, np.inf)
+        found = zip(engine.kinds, memory, engine.learning_rates, engine.weights, strict=True)
+        return [Expert(kind, *map(float, numbers)) for kind, *numbers in found]
+
+    @exclusive
+    def for_neighbours(self) -> StaticEmbedding:
+        """The embedding of this moment for neighbours and clusters.
+
+        Pairs tell which distances are large and which small; among near neighbours, what counts is
+        how much points of the same class differ in each direction. With ``experts="kinds"`` this
+        embedding therefore rests for a third on the metric of `transform`, and for two on the
+        inverse covariance of the latest similar pairs. Else it is the one of `transform`.
+
+        Returns
+        -------
+        StaticEmbedding
+            With ``transform``, ``components_``, ``get_metric`` and ``pair_distance``; it does not
+            change when learning goes on.
+        """
+        check_is_fitted(self)
+        components = self.components_
+        if isinstance(self.engine_, NeighbourEnsemble):
+            components = self.engine_.neighbours(self.weights_).components()
+        return StaticEmbedding(components, self.preprocessor_)
 
     def _selected(self) -> int:
         if self.resolved_.output == "sample":
@@ -283,7 +367,7 @@ class SADL(EnsembleLearner):
             then = _shares(since.components)
         change = _shares(self.components_) - then
         return DriftReport(
-            effective_window=float(2.0 ** (self.weights_ @ np.log2(self.scales_))),
+            effective_window=self.engine_.effective_window,
             pairs_since_change=self.n_pairs_seen_ - self.last_change_,
             features=np.argsort(-np.abs(change), kind="stable"),
             change=change,

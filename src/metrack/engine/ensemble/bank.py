@@ -9,6 +9,8 @@ from metrack.engine.ensemble.replay import Material
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 
+FOREVER = float(1 << 53)  # memory length of a learner that forgets nothing
+
 
 class Predictions(NamedTuple):
     """What each learner said of each pair before learning it, (n_pairs, n_learners)."""
@@ -31,12 +33,20 @@ class Bank(Protocol):
         """Length of the cover's shortest intervals; 0: learners are always on."""
 
     @property
-    def replays(self) -> int:
-        """How many recent pairs are replayed after each; 0: none need be kept."""
+    def recent(self) -> int:
+        """How many of the last pairs must be kept, to be replayed."""
 
     @property
     def lengths(self) -> Floats:
         """Memory length of each learner there is."""
+
+    @property
+    def name(self) -> str:
+        """Of the kind of learners."""
+
+    @property
+    def learning_rates(self) -> Floats:
+        """Learning rate of each learner there is; 0 where no metric is learned."""
 
     @property
     def mu(self) -> Floats:

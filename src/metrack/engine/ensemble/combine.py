@@ -6,17 +6,18 @@ always on first, then level by level of the cover, within a level bank by bank. 
 are the first, and new levels come last.
 """
 
+import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine.ensemble.bank import Predictions
+from metrack.engine.ensemble.bank import FOREVER, Predictions
 from metrack.engine.ensemble.combiners.alone import ALONE
 from metrack.engine.ensemble.combiners.protocol import (
-    N_STATISTICS,
     RECORDS,
     Activation,
     activate,
+    combiner_of,
     probabilities,
     update,
 )
@@ -55,7 +56,8 @@ class ExpertState(NamedTuple):
     """What the combiner knows of each expert."""
 
     length: Annotated[Floats, floats("experts", least=1.0)]  # of its memory
-    statistics: Annotated[Floats, floats("experts", N_STATISTICS)]
+    # A row each, and the combiner's own rows.
+    statistics: Annotated[Floats, floats("rows", "statistics")]
     # Probabilities in the last round.
     p: Annotated[Floats, floats("experts", least=0.0, most=1.0)]
     # What the combiner was told in the last round.
@@ -75,6 +77,13 @@ class State(NamedTuple):
     detector: Record
 
 
+class Told(NamedTuple):
+    """What the pass tells of each pair."""
+
+    losses: Floats  # of the ensemble
+    windows: Floats  # effective ones; empty where nobody asks
+
+
 class Output(NamedTuple):
     """What the ensemble predicts."""
 
@@ -82,10 +91,11 @@ class Output(NamedTuple):
     mu: float  # threshold
 
 
-def new_experts(lengths: Floats) -> ExpertState:
+def new_experts(lengths: Floats, combiner: Any) -> ExpertState:
     """Experts that have not been activated yet."""
-    n = len(lengths)
-    return ExpertState(lengths, np.zeros((n, N_STATISTICS)), np.zeros(n), np.zeros(n))
+    n, kept = len(lengths), combiner_of(combiner)
+    statistics = np.zeros((n + kept.own_rows, kept.n_statistics))
+    return ExpertState(lengths, statistics, np.zeros(n), np.zeros(n))
 
 
 @kernel
@@ -96,9 +106,9 @@ def combine(
     predictions: Predictions,
     y: Floats,
     draws: Floats,
-    losses: Floats,
+    told: Told,
 ) -> None:
-    """Leave the ensemble's loss on each pair in ``losses``, and learn whom to trust.
+    """Leave what is to be told of each pair in ``told``, and learn whom to trust.
 
     ``draws`` are uniform numbers, one a pair, for the output that samples.
     """
@@ -114,11 +124,24 @@ def combine(
         output = _mean(said, p, n)
         if how.output != AVERAGE:
             output = Output(said.q[counters.selected], said.mu[counters.selected])
-        losses[row] = loss(how.loss, shortfall(y[row], output.mu, output.q))
-        detect(state.detector, t, losses[row])
+        told.losses[row] = loss(how.loss, shortfall(y[row], output.mu, output.q))
+        detect(state.detector, t, told.losses[row])
+        if told.windows.size > 0:
+            told.windows[row] = effective_window(experts.length, p, n)
         if weighing:
             _judge(experts, how, said, n, y[row], output)
             update(how.combiner, experts.statistics, n, p, experts.losses)
+
+
+@inner
+def effective_window(length: Floats, p: Floats, n: int) -> float:
+    """The geometric mean of the experts' memory lengths; those that forget nothing do not count."""
+    total = logs = 0.0
+    for j in range(n):
+        if length[j] < FOREVER:
+            total += p[j]
+            logs += p[j] * math.log2(length[j])
+    return float(2.0 ** (logs / total)) if total > 0.0 else 1.0
 
 
 @inner
@@ -131,7 +154,7 @@ def _activate(experts: ExpertState, combiner: Any, roster: Roster, t: int) -> in
         started = roster.n_per_level * activated_levels(tau, roster.first_interval)
     first = 0 if t == 1 else roster.n_always_on
     for j in range(first, roster.n_always_on + started):
-        fill(experts.statistics[j], 0.0, N_STATISTICS)
+        fill(experts.statistics[j], 0.0, experts.statistics.shape[1])
         activate(combiner, experts.statistics[j], Activation(experts.length[j], tau, n))
     return n
 

@@ -10,17 +10,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from metrack.engine.ensemble import page_hinkley, replay, scaler
-from metrack.engine.ensemble.bank import Bank, Predictions
+from metrack.engine.ensemble.bank import FOREVER, Bank, Predictions
 from metrack.engine.ensemble.combine import (
     COUNTERS,
     Combination,
     ExpertState,
     Roster,
     State,
+    Told,
     combine,
     new_experts,
     weights,
 )
+from metrack.engine.ensemble.combiners.protocol import combiner_of
 from metrack.engine.numerics.factored import Factored, mixture_of
 from metrack.engine.numerics.kernels import Floats, Record
 from metrack.engine.numerics.pairs import Chunk, Pairs
@@ -54,9 +56,11 @@ class Ensemble:
         self.spread = SPREAD if scaled else 0.0
         self.roster = _roster(self.banks)
         self.scaler: Record = scaler.SCALER()
-        self.recent = replay.new_buffer(n_features, self._replays)
+        self.recent = replay.new_buffer(n_features, self._recent)
         self.counters: Record = COUNTERS()
-        self.experts = new_experts(self._lengths())
+        if combiner_of(combination.combiner).own_rows > 0 and self.roster.n_per_level > 0:
+            raise ValueError("this combiner is for experts that are always on")
+        self.experts = new_experts(self._lengths(), combination.combiner)
         self.detector: Record = page_hinkley.PAGE_HINKLEY()
 
     def observe(self, pairs: Pairs, draws: Floats) -> Floats:
@@ -64,16 +68,21 @@ class Ensemble:
 
         ``draws`` are uniform numbers, one a pair, for the output that samples; else none.
         """
+        told, _ = self._observe(pairs, draws, np.empty(0))
+        return told.losses
+
+    def _observe(self, pairs: Pairs, draws: Floats, windows: Floats) -> tuple[Told, Chunk]:
+        """What the pass tells, and the pairs in the units in which they were learned."""
         chunk = scaler.to_scale(self.scaler, pairs, self.spread, self.n_pairs)
         each = [self._learn(bank, chunk) for bank in self.banks]
         if self.recent.y.size > 0:
             replay.store(self.recent, chunk)
         self._add_experts()
         predictions = each[0] if len(each) == 1 else self._side_by_side(each)
-        losses = np.empty(len(pairs.y))
+        told = Told(np.empty(len(pairs.y)), windows)
         state = State(self.experts, self.counters, self.detector)
-        combine(state, self.combination, self.roster, predictions, pairs.y, draws, losses)
-        return losses
+        combine(state, self.combination, self.roster, predictions, pairs.y, draws, told)
+        return told, chunk
 
     def _learn(self, bank: Bank, chunk: Chunk) -> Predictions:
         shape = len(chunk.y), bank.n_active(chunk.seen + len(chunk.y))
@@ -82,14 +91,14 @@ class Ensemble:
         return predictions
 
     @property
-    def _replays(self) -> bool:
-        return any(bank.replays > 0 for bank in self.banks)
+    def _recent(self) -> int:
+        return max(bank.recent for bank in self.banks)
 
     def _add_experts(self) -> None:
         """Experts for the learners that banks have added."""
         n = len(self.experts.length)
         if self._n_learners() > n:
-            new = new_experts(self._lengths()[n:])
+            new = new_experts(self._lengths()[n:], self.combination.combiner)
             self.experts = ExpertState(*map(np.concatenate, zip(self.experts, new, strict=True)))
 
     def _n_learners(self) -> int:
@@ -138,7 +147,13 @@ class Ensemble:
             bank.check(self.n_features)
         if self.roster != _roster(self.banks):
             raise ValueError(f"experts are {_roster(self.banks)}, expected {self.roster}")
-        if not np.array_equal(self.experts.length, self._lengths()):
+        expected = new_experts(self._lengths(), self.combination.combiner)
+        if self.experts.statistics.shape != expected.statistics.shape:
+            raise ValueError(
+                f"experts' statistics are {self.experts.statistics.shape}, expected "
+                f"{expected.statistics.shape}"
+            )
+        if not np.array_equal(self.experts.length, expected.length):
             raise ValueError("experts' memory lengths are not those of the learners")
         if self.n_active > len(self.experts.length):
             raise ValueError(
@@ -150,7 +165,7 @@ class Ensemble:
             raise ValueError(f"expert {selected} is selected of {self.n_active} active ones")
         scaler.check(self.scaler, self.n_pairs)
         page_hinkley.check(self.detector, self.n_pairs)
-        replay.check(self.recent, self._replays)
+        replay.check(self.recent, self._recent)
 
     @property
     def n_pairs(self) -> int:
@@ -178,6 +193,29 @@ class Ensemble:
         p = np.empty(self.n_active)
         weights(self.experts, self.combination, self.n_pairs + 1, p)
         return p
+
+    @property
+    def kinds(self) -> list[str]:
+        """Kinds of the active experts."""
+        names = np.empty(self._n_learners(), dtype=object)
+        for i, bank in enumerate(self.banks):
+            names[self._place(i)] = bank.name
+        return list(names[: self.n_active])
+
+    @property
+    def learning_rates(self) -> Floats:
+        """Learning rates of the active experts."""
+        rates = np.empty(self._n_learners())
+        for i, bank in enumerate(self.banks):
+            rates[self._place(i)] = bank.learning_rates
+        return rates[: self.n_active]
+
+    @property
+    def effective_window(self) -> float:
+        """How many of the latest pairs the trusted experts rest on."""
+        kept = self.lengths < FOREVER
+        p = self.weights[kept]
+        return float(2.0 ** (p @ np.log2(self.lengths[kept]) / p.sum())) if p.any() else 1.0
 
     @property
     def mu(self) -> Floats:

@@ -159,9 +159,19 @@ class MirrorBank:
         return self.rule.first_interval
 
     @property
-    def replays(self) -> int:
-        """How many recent pairs are replayed after each."""
-        return self.rule.replays
+    def recent(self) -> int:
+        """How many of the last pairs must be kept, to be replayed."""
+        return LONGEST if self.rule.replays > 0 else 0
+
+    @property
+    def name(self) -> str:
+        """Of the kind of learners."""
+        return "margin"
+
+    @property
+    def learning_rates(self) -> Floats:
+        """Learning rate of each learner there is."""
+        return self.rates.rate
 
     @property
     def lengths(self) -> Floats:

@@ -48,15 +48,13 @@ class Replayed(NamedTuple):
     where: Ints  # all features
 
 
-def new_buffer(n_features: int, replays: bool) -> ReplayBuffer:
-    """An empty buffer, with slots only where pairs are to be replayed."""
-    slots = LONGEST if replays else 0
+def new_buffer(n_features: int, slots: int) -> ReplayBuffer:
+    """An empty buffer for so many pairs; none where nothing is replayed."""
     return ReplayBuffer(np.zeros((slots, n_features)), np.zeros(slots))
 
 
-def check(buffer: ReplayBuffer, replays: bool) -> None:
-    """Refuse slots where nothing is replayed, and another number of them where pairs are."""
-    slots = LONGEST if replays else 0
+def check(buffer: ReplayBuffer, slots: int) -> None:
+    """Refuse another number of slots."""
     if buffer.y.size != slots:
         raise ValueError(f"the replay buffer has {buffer.y.size} slots, expected {slots}")
 

@@ -1,6 +1,7 @@
 """How much each expert is trusted: a file for each combiner, known by the names in `COMBINERS`."""
 
 from metrack.engine.ensemble.combiners.adanormalhedge import ADANORMALHEDGE
+from metrack.engine.ensemble.combiners.adaptive_share import ADAPTIVE_SHARE
 from metrack.engine.ensemble.combiners.ader import ADER
 from metrack.engine.ensemble.combiners.alone import ALONE
 from metrack.engine.ensemble.combiners.cbce import CBCE
@@ -14,4 +15,5 @@ register("sadl", SADL)
 register("cbce", CBCE)
 register("adanormalhedge", ADANORMALHEDGE)
 register("fixed_share", FIXED_SHARE)
+register("adaptive_share", ADAPTIVE_SHARE)
 register("ader", ADER)

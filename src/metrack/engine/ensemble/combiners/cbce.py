@@ -34,7 +34,7 @@ def weigh(record: Cbce, statistics: Floats, n: int, t: float, p: Floats) -> None
     """The prior times the bet, where it is positive."""
     total = 0.0
     for j in range(n):
-        p[j] = statistics[j, 3] * max(_bet(statistics[j]), 0.0)
+        p[j] = statistics[j, 3] * max(bet(statistics[j]), 0.0)
         total += p[j]
     if total == 0.0:  # nobody has won yet: the prior
         for j in range(n):
@@ -46,24 +46,25 @@ def update(record: Cbce, statistics: Floats, n: int, p: Floats, losses: Floats) 
     """Pay out the bets."""
     expected = mean_loss(n, p, losses)
     for j in range(n):
-        _pay(statistics[j], expected - losses[j])
+        pay(statistics[j], expected - losses[j])
 
 
 @inner
-def _bet(statistics: Floats) -> float:
-    """The signed weight (z / (k + 1)) (1 + v)."""
-    return float(statistics[0] / (statistics[2] + 1.0) * (1.0 + statistics[1]))
+def bet(statistics: Floats, at: int = 0) -> float:
+    """The signed weight (z / (k + 1)) (1 + v), from three statistics."""
+    return float(statistics[at] / (statistics[at + 2] + 1.0) * (1.0 + statistics[at + 1]))
 
 
 @inner
-def _pay(statistics: Floats, regret: float) -> None:
+def pay(statistics: Floats, regret: float, at: int = 0) -> None:
+    """Win or lose the bet."""
     if abs(regret) < TIE:
         regret = 0.0
-    bet = _bet(statistics)
-    gain = regret if bet > 0.0 else max(regret, 0.0)
-    statistics[0] += gain
-    statistics[1] += gain * bet
-    statistics[2] += 1.0
+    placed = bet(statistics, at)
+    gain = regret if placed > 0.0 else max(regret, 0.0)
+    statistics[at] += gain
+    statistics[at + 1] += gain * placed
+    statistics[at + 2] += 1.0
 
 
 CBCE = Combiner(Cbce(), activate, weigh, update)

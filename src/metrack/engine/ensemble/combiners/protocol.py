@@ -1,8 +1,8 @@
 """What a combiner is: how much each expert is trusted, from the losses it has suffered.
 
 A combiner is a NamedTuple class of its parameters, if any, and three compiled functions. It keeps
-four numbers an expert, a row of ``statistics``. Losses of experts are in [0, 1]; the instantaneous
-regret is r_j = sum_i p_i l_i - l_j.
+some numbers an expert, a row of ``statistics``, and perhaps rows of its own after those. Losses of
+experts are in [0, 1]; the instantaneous regret is r_j = sum_i p_i l_i - l_j.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from metrack.engine.numerics.dispatch import by_type
 from metrack.engine.numerics.kernels import Floats, inner
-
-N_STATISTICS = 4
 
 Record: TypeAlias = tuple[Any, ...]  # of a combiner's parameters
 
@@ -38,6 +36,10 @@ class Combiner:
         Whether experts are all active from the first pair on, and not on the dyadic cover.
     linearised : bool
         Whether it is told losses linearised at the ensemble's own prediction.
+    n_statistics : int
+        Numbers that it keeps of an expert.
+    own_rows : int
+        Rows of statistics after the experts'; for experts that are always on.
     """
 
     record: Any
@@ -46,6 +48,8 @@ class Combiner:
     update: Any
     always_on: bool = False
     linearised: bool = False
+    n_statistics: int = 4
+    own_rows: int = 0
 
 
 COMBINERS: dict[str, Combiner] = {}  # that a user may choose
@@ -64,6 +68,11 @@ def make_known(name: str, combiner: Combiner) -> Combiner:
     RECORDS[name] = combiner.record
     _BY_TYPE[type(combiner.record)] = combiner
     return combiner
+
+
+def combiner_of(record: Any) -> Combiner:
+    """The combiner whose parameters these are."""
+    return _BY_TYPE[type(record)]
 
 
 @by_type(_BY_TYPE)

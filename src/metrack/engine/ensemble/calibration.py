@@ -1,0 +1,82 @@
+"""Squared distances of learners on different scales, made comparable: a scale and a threshold each.
+
+A learner whose own threshold is not learned, or that has none, says q on a scale of its own. Its
+margin is y (a - c q / m), where m is the mean of its q of late; a and c take gradient steps of the
+hinge loss, each in units of the root of its own squared gradients of late (AdaGrad with
+forgetting), and no further than the pair asks. What is predicted is c q / m and the threshold a.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from metrack.engine.ensemble.bank import Predictions
+from metrack.engine.numerics.kernels import Floats, inner, kernel
+from metrack.engine.numerics.records import TINY, floats
+
+RATE = 0.3
+KEPT = 1.0 - 1.0 / 300.0  # of what was remembered, at each pair
+LEAST = 1e-3  # of c: distances must not count the other way round
+NONE = 1e-300  # a mean below this is none
+
+
+class Calibration(NamedTuple):
+    """What is known of each learner's scale."""
+
+    threshold: Annotated[Floats, floats("J", least=1.0)]  # a
+    slope: Annotated[Floats, floats("J", least=LEAST)]  # c
+    total: Annotated[Floats, floats("J", least=0.0)]  # of q, forgetting
+    pairs: Annotated[Floats, floats("J", least=0.0)]  # of pairs, forgetting
+    # Of the gradients with regard to a and c, forgetting.
+    squares: Annotated[Floats, floats("J", 2, least=TINY)]
+
+
+def new_calibration(n_learners: int) -> Calibration:
+    """A margin of 2 - 2 q / m: half way between q = 0 and twice the mean."""
+    J = n_learners
+    return Calibration(
+        np.full(J, 2.0), np.full(J, 2.0), np.zeros(J), np.zeros(J), np.full((J, 2), 1e-8)
+    )
+
+
+def scales(calibration: Calibration) -> Floats:
+    """By how much each learner's squared distances are multiplied now."""
+    seen = calibration.total > NONE
+    mean = np.where(seen, calibration.total, 1.0) / np.where(seen, calibration.pairs, 1.0)
+    found: Floats = calibration.slope / mean
+    return found
+
+
+@kernel
+def calibrate(calibration: Calibration, predictions: Predictions, y: Floats) -> None:
+    """Replace what learners said by what it means, and learn that pair by pair."""
+    q, mu = predictions.q, predictions.mu
+    for j in range(q.shape[1]):
+        for row in range(y.size):
+            said = q[row, j]
+            mean = calibration.total[j] / max(calibration.pairs[j], 1.0)
+            if calibration.total[j] <= NONE:
+                mean = said if said > NONE else 1.0
+            x = said / mean
+            mu[row, j] = calibration.threshold[j]
+            q[row, j] = calibration.slope[j] * x
+            _learn(calibration, j, y[row], x)
+            calibration.total[j] = KEPT * calibration.total[j] + said
+            calibration.pairs[j] = KEPT * calibration.pairs[j] + 1.0
+
+
+@inner
+def _learn(calibration: Calibration, j: int, y: float, x: float) -> None:
+    a, c, squares = calibration.threshold, calibration.slope, calibration.squares[j]
+    lacking = 1.0 - y * (a[j] - c[j] * x)
+    squares[0] *= KEPT
+    squares[1] *= KEPT
+    if lacking <= 0.0:
+        return
+    squares[0] += 1.0
+    squares[1] += x * x
+    up, down = 1.0 / math.sqrt(squares[0]), x / math.sqrt(squares[1])
+    step = y * min(RATE, lacking / (up + down * x))
+    a[j] = max(a[j] + step * up, 1.0)
+    c[j] = max(c[j] - step * down, LEAST)

@@ -1,0 +1,101 @@
+"""The covariance of similar pairs, forgotten as fast as the ensemble says: what neighbours go by.
+
+Pairs tell which distances are large and which small. Among near neighbours all are small, and what
+counts is how much points of the same class differ in each direction: the covariance S of the
+differences of similar pairs. Its inverse is what LDA and RCA whiten by. Here S forgets
+exponentially, over a quarter of the effective window, the trusted experts' memory.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from metrack.engine.ensemble.bank import Bank
+from metrack.engine.ensemble.combine import Combination
+from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel
+from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference
+from metrack.engine.numerics.records import floats
+
+SHARE = 0.25  # of the effective window
+SHORTEST = 8.0  # pairs
+SHRINKAGE = 0.1  # of the mean eigenvalue, added to all
+WEIGHT = 2.0  # of the inverse, beside the experts' metric of the same trace
+
+
+class Similar(NamedTuple):
+    """What similar pairs have shown of late."""
+
+    scatter: Annotated[Floats, floats("n", "n")]  # weighted sum of uu'
+
+
+def new_similar(n_features: int) -> Similar:
+    """Nothing seen yet."""
+    return Similar(np.zeros((n_features, n_features)))
+
+
+def for_neighbours(similar: Similar, metric: Factored) -> Factored:
+    """A metric, and so much of the inverse covariance; its trace stays what it was."""
+    n, mean = len(similar.scatter), np.trace(similar.scatter) / len(similar.scatter)
+    trace = float(metric.values.sum() + metric.outside * (n - len(metric.values)))
+    if mean <= 0.0 or trace <= 0.0:
+        return metric
+    values, vectors = np.linalg.eigh(similar.scatter / mean)
+    inverse = 1.0 / (np.maximum(values, 0.0) + SHRINKAGE)
+    whitening = (vectors * (inverse * trace / inverse.sum())) @ vectors.T
+    values, vectors = np.linalg.eigh((metric.matrix() + WEIGHT * whitening) / (1.0 + WEIGHT))
+    return Factored(np.maximum(values[::-1], 0.0), vectors.T[::-1], 0.0)
+
+
+class NeighbourEnsemble(Ensemble):
+    """An ensemble with a second output, for neighbours and clusters.
+
+    Parameters
+    ----------
+    n_features, banks, combination, scaled
+        As of an `Ensemble`.
+    """
+
+    def __init__(
+        self, n_features: int, banks: Sequence[Bank], combination: Combination, scaled: bool
+    ) -> None:
+        super().__init__(n_features, banks, combination, scaled)
+        self.similar = new_similar(n_features)
+
+    def observe(self, pairs: Pairs, draws: Floats) -> Floats:
+        """Loss suffered on each pair before learning from it."""
+        told, chunk = self._observe(pairs, draws, np.empty(len(pairs.y)))
+        follow(self.similar, chunk, told.windows, np.zeros(self.n_features))
+        return told.losses
+
+    def continue_from(self, old: Ensemble) -> None:
+        """Go on from what another ensemble has learned; see `Ensemble`."""
+        super().continue_from(old)
+        if isinstance(old, NeighbourEnsemble):
+            n = old.n_features
+            self.similar.scatter[:n, :n] = old.similar.scatter
+
+    def neighbours(self, p: Floats) -> Factored:
+        """The mixture, with the inverse covariance of similar pairs."""
+        return for_neighbours(self.similar, self.mixture(p))
+
+
+@kernel
+def follow(similar: Similar, chunk: Chunk, windows: Floats, full: Floats) -> None:
+    """Add a chunk's similar pairs; ``windows`` are effective ones. ``full`` is working memory."""
+    for row in range(chunk.y.size):
+        u = difference(chunk, row, full)
+        if chunk.y[row] > 0.0:
+            _add(similar, u, 1.0 - 1.0 / max(SHARE * windows[row], SHORTEST))
+
+
+@inner
+def _add(similar: Similar, u: Difference, kept: float) -> None:
+    scatter, n = similar.scatter, u.full.size
+    for i in range(n):
+        for k in range(n):
+            scatter[i, k] *= kept
+        if u.full[i] != 0.0:
+            add_scaled(scatter[i], u.full[i], u.full, n)

@@ -1,0 +1,118 @@
+"""Several kinds of experts: which there are, at which paces."""
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from metrack.engine.ensemble.always_on import LONGEST_WINDOW, MOST_REPLAYS, AlwaysOnBank, Pace
+from metrack.engine.ensemble.kinds import KINDS
+from metrack.engine.ensemble.plain import PlainBank
+from metrack.engine.numerics.records import TINY, Number, Sizes, declared
+from metrack.estimators.resolved import BANKS, BankSettings, Name
+
+REPLAYS, REPLAYS_UP_TO = 8, 64  # pairs; features: beyond, fewer, as a step's cost grows
+PULL = 0.25  # over n_features: a pair says something about one direction, the pull is in all
+
+# Rate, share of the pull to plain distance, and how many of the last pairs are replayed; 0: none.
+MARGIN = ((0.003, 0.35, 256), (0.01, 0.35, 256), (0.03, 0.7, 64))
+TARGET = ((0.1, 0.0, 0), (0.3, 0.33, 64), (0.1, 0.33, 64), (0.03, 0.33, 256), (0.1, 0.0, 1024))
+
+
+class Learner(NamedTuple):
+    """What tells one learner of a kind from others."""
+
+    learning_rate: Annotated[float, Number(TINY)]
+    rho: Annotated[float, Number()]
+    replays: Annotated[int, Number(0, MOST_REPLAYS, whole=True)]
+    window: Annotated[int, Number(1, LONGEST_WINDOW, whole=True)]
+
+
+class Learners:
+    """What a field holds: a row for each learner."""
+
+    def plain(self, value: tuple[Learner, ...]) -> list[dict[str, Any]]:
+        """For JSON."""
+        return [each._asdict() for each in value]
+
+    def checked(self, value: Any, name: str, sizes: Sizes) -> tuple[Learner, ...]:
+        """The rows, if they are such ones."""
+        if not isinstance(value, list) or not value:
+            raise ValueError(f"{name} is {value!r}; it must be a list of learners")
+        fields = declared(Learner).items()
+        return tuple(
+            Learner(**{f: holds.checked(row[f], f"{name}.{f}", sizes) for f, holds in fields})
+            for row in value
+        )
+
+
+class AlwaysOnSettings(NamedTuple):
+    """Learners of one kind that are always on, in the LogDet geometry.
+
+    Attributes
+    ----------
+    learns : {"margin", "target"}
+        What a pair asks for.
+    learners : tuple of Learner
+        Their rates, how strongly they are pulled to plain distance, how many recent pairs they
+        replay after each, and of how many.
+    """
+
+    learns: Annotated[str, Name(KINDS)]
+    learners: Annotated[tuple[Learner, ...], Learners()]
+
+    @property
+    def kind(self) -> str:
+        """Under which they are saved."""
+        return "always_on"
+
+    def build(self, n_features: int) -> AlwaysOnBank:
+        """The learners, at their start."""
+        rate, rho, replays, window = map(np.array, zip(*self.learners, strict=True))
+        return AlwaysOnBank(n_features, KINDS[self.learns].record, Pace(rate, rho, replays, window))
+
+    def smallest(self) -> "AlwaysOnSettings":
+        """The same for one feature."""
+        return self
+
+    def check(self, n_features: int) -> None:
+        """Whatever holds what its fields declare can be built."""
+
+
+class PlainSettings(NamedTuple):
+    """Plain distance."""
+
+    @property
+    def kind(self) -> str:
+        """Under which it is saved."""
+        return "plain"
+
+    def build(self, n_features: int) -> PlainBank:
+        """The expert, at its start."""
+        return PlainBank(n_features)
+
+    def smallest(self) -> "PlainSettings":
+        """The same for one feature."""
+        return self
+
+    def check(self, n_features: int) -> None:
+        """There is nothing to refuse."""
+
+
+BANKS |= {"always_on": AlwaysOnSettings, "plain": PlainSettings}
+
+
+def several_kinds(n_features: int) -> tuple[BankSettings, ...]:
+    """Margin learners, target learners and plain distance."""
+    return (
+        AlwaysOnSettings("margin", _learners(MARGIN, n_features)),
+        AlwaysOnSettings("target", _learners(TARGET, n_features)),
+        PlainSettings(),
+    )
+
+
+def _learners(rows: tuple[tuple[float, float, int], ...], n_features: int) -> tuple[Learner, ...]:
+    replays = max(1, round(REPLAYS * min(1.0, (REPLAYS_UP_TO / n_features) ** 2)))
+    return tuple(
+        Learner(rate, pull * PULL / n_features, replays if window else 0, max(window, 1))
+        for rate, pull, window in rows
+    )

@@ -1,0 +1,117 @@
+"""Kinds of learners and their combiner, textbook form: dense matrices, one pair after another.
+
+A target learner is pulled to plain distance as `DenseCOMID` is with LogDet. Learners that replay
+learn, after each new pair, the (r mod min(t, window))-th latest pair for each drawn number r.
+"""
+
+import numpy as np
+
+from .comid import DenseCOMID
+from .sadl import cover
+
+
+class DenseTarget(DenseCOMID):
+    """ITML's step on fixed targets: M <- M - k Mu (Mu)' / (1 + k q), k = 2 e (q - g)."""
+
+    def __init__(self, n_features, *, learning_rate, rho, upper=0.25, lower=1.75):
+        settings = {"divergence": "burg", "regularizer": "logdet", "rho": rho}
+        super().__init__(n_features, learning_rate=learning_rate, **settings)
+        self.targets = {1: upper, -1: lower}
+
+    def signed_step(self, u, y, e):
+        """The gradient step k, cut where q would more than double: 1 + k q >= 1/2."""
+        q, g = u @ self.M @ u, self.targets[int(y)]
+        violated = q > g if y > 0 else q < g
+        return max(2.0 * e * (q - g), -0.5 / q) if violated else 0.0
+
+
+def numbers_drawn(n_pairs, most):
+    """What each round draws: Knuth's linear congruential generator, its upper bits."""
+    state, found = 0, []
+    for _ in range(n_pairs * most):
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        found.append((state >> 33) & 0x3FFFFFFF)
+    return np.array(found, dtype=np.int64).reshape(n_pairs, most)
+
+
+def follow(learner, u, y, replays, window, most):
+    """Squared distance and threshold before each pair is learned."""
+    drawn = numbers_drawn(len(u), most)
+    said = []
+    for t in range(len(u)):
+        said.append((u[t] @ learner.M @ u[t], learner.mu))
+        learner.observe(u[t], y[t])
+        for r in drawn[t, :replays]:
+            again = t - int(r) % min(t + 1, window)
+            learner.observe(u[again], y[again])
+    return np.array(said)
+
+
+def calibrated(q, y, rate=0.3, memory=300.0):
+    """What squared distances of one learner mean: c q / m and the threshold a, before each pair."""
+    kept = 1.0 - 1.0 / memory
+    a = c = 2.0
+    squares = np.full(2, 1e-8)
+    said = []
+    for t in range(len(q)):
+        past = kept ** np.arange(t - 1, -1, -1)
+        mean = past @ q[:t] / past.sum() if t else q[0]
+        x = q[t] / mean
+        said.append((c * x, a))
+        lacking = 1.0 - y[t] * (a - c * x)
+        squares *= kept
+        if lacking > 0.0:
+            gradient = np.array([1.0, -x])  # of y times the margin, with regard to a and c
+            squares += gradient**2
+            direction = gradient / np.sqrt(squares)
+            size = min(rate, lacking / (gradient @ direction))
+            a, c = np.maximum([a, c] + y[t] * size * direction, [1.0, 1e-3])
+    return np.array(said)
+
+
+class AdaptiveShare:
+    """Coin betting on every interval of the cover, for every expert and for their fixed share."""
+
+    def __init__(self, n_experts, n_pairs, sharpness=2.0, shared=0.003, prior=0.99):
+        self.sharpness, self.shared = sharpness, shared
+        self.share = np.full(n_experts, 1.0 / n_experts)
+        self.priors = np.append(np.full(n_experts, (1.0 - prior) / n_experts), prior)
+        self.intervals = cover(n_pairs + 1)
+        shape = len(self.intervals), n_experts + 1
+        self.z, self.v, self.k = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        self.t = 1
+
+    def active(self):
+        """Numbers of the intervals that contain the present round."""
+        return [i for i, (start, end) in enumerate(self.intervals) if start <= self.t <= end]
+
+    def bets(self, i):
+        """Signed bets on one interval."""
+        return self.z[i] / (self.k[i] + 1.0) * (1.0 + self.v[i])
+
+    def p(self):
+        """Probabilities of the experts."""
+        weights = np.zeros(len(self.priors))
+        for i in self.active():
+            start = self.intervals[i][0]
+            prior = 1.0 / (start**2 * (1 + np.floor(np.log2(start))))
+            weights += prior * self.priors * np.maximum(self.bets(i), 0.0)
+        if not weights.any():
+            weights[-1] = 1.0
+        p = weights[:-1] + weights[-1] * self.share
+        return p / p.sum()
+
+    def update(self, losses):
+        """Learn from the experts' losses."""
+        told = np.append(losses, self.share @ losses)
+        regrets = self.p() @ losses - told
+        regrets[np.abs(regrets) < 1e-12] = 0.0
+        for i in self.active():
+            bets = self.bets(i)
+            gains = np.where(bets > 0.0, regrets, np.maximum(regrets, 0.0))
+            self.z[i] += gains
+            self.v[i] += gains * bets
+            self.k[i] += 1.0
+        hedged = self.share * np.exp(-self.sharpness * losses)
+        self.share = (1.0 - self.shared) * hedged / hedged.sum() + self.shared / len(losses)
+        self.t += 1
