@@ -16,7 +16,7 @@ def single_rates(tracker, n_features, rates=RATES):
     probe = clone(tracker).fit(np.eye(2, n_features)[None], [1])
     own, (learners,) = probe.get_params(), probe.resolved_.banks
     shared = {name: own[name] for name in COMID().get_params() if name in own}
-    shared |= {"divergence": learners.divergence}
+    shared |= {"divergence": learners.divergence, "regularizer": learners.regularizer}
     return {
         f"{kind} {rate:.3g}": COMID(**shared | {"learning_rate": float(rate), "rho": rho})
         for kind, rho in (("regularised", learners.rho), ("plain", 0.0))

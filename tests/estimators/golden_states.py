@@ -18,8 +18,8 @@ from metrack import COMID, LEGO, OASIS, POLA, SADL, FromLabels, OnlineITML
 GOLDEN = Path(__file__).with_name("golden")
 N_PAIRS = 40  # before the state, and again after it
 LEARNERS = {
-    "comid-dense": lambda: COMID(regularizer="nuclear"),
-    "comid-logdet": lambda: COMID(),
+    "comid-dense": lambda: COMID(),
+    "comid-logdet": lambda: COMID(regularizer="logdet"),
     "comid-spectral": lambda: COMID(divergence="von_neumann", loss="logistic", schedule="invsqrt"),
     "comid-frame": lambda: COMID(n_components=1),
     "comid-cone": lambda: COMID(regularizer="l1", psd="exact"),

@@ -12,7 +12,7 @@ LEARNERS = {
     "COMID-explicit": (COMID(step="explicit", learning_rate=0.1), 6),
     "COMID-von_neumann": (COMID(divergence="von_neumann"), 6),
     "COMID-burg": (COMID(divergence="burg", regularizer="nuclear", rho=0.01), 6),
-    "COMID-dense": (COMID(regularizer="nuclear"), 6),
+    "COMID-logdet": (COMID(regularizer="logdet"), 6),
     "COMID-frobenius": (COMID(divergence="frobenius"), 6),
     "COMID-3": (COMID(n_components=3), 6),
     "COMID-frame": (COMID(n_components=2), 40),

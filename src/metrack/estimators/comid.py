@@ -30,7 +30,7 @@ class COMID(EnsembleLearner):
         The nuclear norm r(M) = |M|_* asks for a metric of low rank; the elementwise L1 norm
         r(M) = sum |M_ij|, for Frobenius alone, for one that rests on few features; the LogDet
         divergence, for Burg alone, for one that is not far from plain distance: it can turn sooner.
-        "auto" is LogDet for Burg without ``n_components``, else nuclear.
+        "auto" is nuclear; in `SADL`, LogDet for Burg without ``n_components``.
     rho : float or "auto"
         Strength of the regulariser; "auto" is 0.001 for Frobenius, else 0; for L1 it is
         0.025 / n_features, for LogDet 0.25 / n_features.
@@ -90,7 +90,7 @@ class COMID(EnsembleLearner):
     0
     >>> (chosen,) = learner.resolved_.banks
     >>> chosen.divergence, chosen.regularizer, chosen.rho
-    ('burg', 'logdet', 0.05)
+    ('burg', 'nuclear', 0.0)
     """
 
     def __init__(

@@ -372,11 +372,16 @@ class TargetAsked(Protocol):
     scale: str | None
 
 
-def margin_learner(asked: Asked, n_features: int) -> MirrorSettings:
-    """One learner by mirror descent, at the rate that "auto" stands for."""
+def margin_learner(asked: Asked, n_features: int, of_full_rank: str = "nuclear") -> MirrorSettings:
+    """One learner by mirror descent, at the rate that "auto" stands for.
+
+    ``of_full_rank`` is the regulariser that "auto" stands for with Burg's metrics of full rank.
+    LogDet's strength falls with the length of memories. A learner alone has no length, and would
+    have the strength of the shortest: at rest it learned less than without.
+    """
     whole("n_features", n_features)
     divergence = _divergence(asked, n_features)
-    regularizer = _regularizer(asked, divergence)
+    regularizer = _regularizer(asked, divergence, of_full_rank)
     auto = AUTO_RHO[divergence]
     if regularizer in AUTO_RHO_BY_WIDTH:
         auto = AUTO_RHO_BY_WIDTH[regularizer] / n_features
@@ -403,7 +408,7 @@ def margin_learner(asked: Asked, n_features: int) -> MirrorSettings:
 
 def margin_ladder(asked: LadderAsked, always_on: bool, n_features: int) -> MirrorSettings:
     """Learners by mirror descent of many memory lengths: those of SADL."""
-    learner = margin_learner(asked, n_features)
+    learner = margin_learner(asked, n_features, of_full_rank="logdet")
     replays = _replays(asked.replays, learner.representation, n_features)
     rate = learner.learning_rate
     if learner.divergence == "burg" and replays > 0:
@@ -465,8 +470,8 @@ def _divergence(asked: Asked, n_features: int) -> str:
     return "burg" if fits else "frobenius"
 
 
-def _regularizer(asked: Asked, divergence: str) -> str | None:
-    """The regulariser asked for; "auto" is LogDet for Burg's metrics of full rank."""
+def _regularizer(asked: Asked, divergence: str, of_full_rank: str) -> str | None:
+    """The regulariser asked for, or what "auto" stands for."""
     if asked.regularizer == "logdet" and asked.n_components is not None:
         raise ValueError(
             f"regularizer='logdet' with n_components={asked.n_components}: it keeps full rank; "
@@ -474,7 +479,7 @@ def _regularizer(asked: Asked, divergence: str) -> str | None:
         )
     if asked.regularizer == "auto":
         full_rank = divergence == "burg" and asked.n_components is None
-        return "logdet" if full_rank else "nuclear"
+        return of_full_rank if full_rank else "nuclear"
     return asked.regularizer
 
 

@@ -126,7 +126,7 @@ class SADL(EnsembleLearner):
     divergence
         As in `COMID`.
     regularizer
-        As in `COMID`.
+        As in `COMID`; but "auto" is LogDet for Burg without ``n_components``, else nuclear.
     rho
         As in `COMID`.
     step
