@@ -29,6 +29,7 @@ LEARNERS = {
     "sadl-nuclear": lambda: SADL(regularizer="nuclear"),
     "sadl-published": lambda: SADL.as_published(eta0=0.5, random_state=3),
     "sadl-ader": lambda: SADL(combiner="ader", divergence="frobenius", output="best"),
+    "sadl-kinds": lambda: SADL(experts="kinds"),
     "itml": lambda: OnlineITML(),
     "lego": lambda: LEGO(scale=None),
     "pola": lambda: POLA(n_components=2),

@@ -151,6 +151,10 @@ class SADL(EnsembleLearner):
         Memory lengths of the active learners, shortest first.
     weights_ : array
         Their normalised weights: where the trust lies tells how fast things drift.
+    experts_ : list of Expert
+        Kind, memory length, learning rate and weight of every active learner.
+    effective_window_ : float
+        How many of the most recent pairs the metric rests on.
     selected_scale_ : float
         Memory length that predicted last; for an average the most trusted one.
     components_, mu_, threshold_, rank_, n_pairs_seen_, last_change_
@@ -287,9 +291,17 @@ class SADL(EnsembleLearner):
     @property
     @exclusive
     def scales_(self) -> Floats:
-        """Memory lengths of the active learners."""
+        """Memory lengths of the active learners; infinite where nothing is forgotten."""
         check_is_fitted(self)
-        return self.engine_.lengths
+        lengths = self.engine_.lengths
+        return np.where(lengths < FOREVER, lengths, np.inf)
+
+    @property
+    @exclusive
+    def effective_window_(self) -> float:
+        """How many of the most recent pairs the metric rests on: the trusted memory length."""
+        check_is_fitted(self)
+        return self.engine_.effective_window
 
     @property
     @exclusive
@@ -310,8 +322,7 @@ class SADL(EnsembleLearner):
         """Kind, memory length, rate and weight of every active learner."""
         check_is_fitted(self)
         engine = self.engine_
-        memory = np.where(engine.lengths < FOREVER, engine.lengths, np.inf)
-        found = zip(engine.kinds, memory, engine.learning_rates, engine.weights, strict=True)
+        found = zip(engine.kinds, self.scales_, engine.learning_rates, self.weights_, strict=True)
         return [Expert(kind, *map(float, numbers)) for kind, *numbers in found]
 
     @exclusive
@@ -367,7 +378,7 @@ class SADL(EnsembleLearner):
             then = _shares(since.components)
         change = _shares(self.components_) - then
         return DriftReport(
-            effective_window=self.engine_.effective_window,
+            effective_window=self.effective_window_,
             pairs_since_change=self.n_pairs_seen_ - self.last_change_,
             features=np.argsort(-np.abs(change), kind="stable"),
             change=change,

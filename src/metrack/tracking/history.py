@@ -113,7 +113,7 @@ def effective_window(learner: OnlineLearner) -> float:
     """How many of the last pairs a learner rests on; NaN for one that has a single rate."""
     if not isinstance(learner, SADL):
         return float("nan")
-    return float(2.0 ** (learner.weights_ @ np.log2(learner.scales_)))
+    return learner.effective_window_
 
 
 def last_change(learner: OnlineLearner) -> int | None:

@@ -9,7 +9,7 @@ import numpy as np
 from metrack.checks import Floats
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.resolved import rows as rows_of
-from metrack.estimators.sadl import SADL
+from metrack.estimators.sadl import SADL, Expert
 from metrack.pages import Page, figure_text
 from metrack.tracking.history import History, last_change, shares_of
 from metrack.tracking.state import Tracking
@@ -49,14 +49,26 @@ def sections(path: Path, tracking: Tracking) -> list[Section]:
     found = [Section(f"State {path}", ["", ""], list(_summary(tracking)))]
     learner = tracking.learner
     if isinstance(learner, SADL):
-        weights = [
-            (f"{scale:,.0f}", f"{weight:.3f}")
-            for scale, weight in zip(learner.scales_, learner.weights_, strict=True)
+        trust = [
+            (each.kind, _pairs(each.memory), f"{each.learning_rate:.3g}", f"{each.weight:.3f}")
+            for each in learner.experts_
         ]
-        found.append(Section("Trust in memory lengths", ["last pairs", "weight"], weights))
+        columns = ["learners", "last pairs", "rate", "weight"]
+        found.append(Section("Trust in experts", columns, trust))
     found.append(Section("Settings in use", ["", ""], rows_of(learner.resolved_)))
     found.append(_features(tracking))
     return found
+
+
+def _pairs(memory: float) -> str:
+    return f"{memory:,.0f}" if np.isfinite(memory) else "all"
+
+
+def _names(experts: Sequence[Expert]) -> list[str]:
+    """Memory lengths; where there are several kinds, also kinds and rates."""
+    if len({each.kind for each in experts}) == 1:
+        return [_pairs(each.memory) for each in experts]
+    return [f"{each.kind} {_pairs(each.memory)}, {each.learning_rate:.3g}" for each in experts]
 
 
 def _features(tracking: Tracking) -> Section:
@@ -145,8 +157,10 @@ def page(path: Path, tracking: Tracking) -> Page:
         _add_history(found, history, tracking)
     if isinstance(tracking.learner, SADL):
         found.heading("Weights over scales")
-        scales = [f"{scale:,.0f}" for scale in tracking.learner.scales_]
-        found.figure(_bars(scales, tracking.learner.weights_, "memory length (pairs)", "weight"))
+        names = _names(tracking.learner.experts_)
+        found.figure(
+            _bars(names, tracking.learner.weights_, "experts by memory length (pairs)", "weight")
+        )
     found.heading("Spectrum")
     found.paragraph("Eigenvalues of the metric: how many directions matter, and how much.")
     values = spectrum(tracking.learner)
