@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import metrack
-from metrack import COMID, LEGO, OASIS, POLA, SADL, OnlineITML
+from metrack import COMID, LEGO, OASIS, POLA, SADL, OnlineITML, registry
 from metrack.engine.numerics.records import declared
-from metrack.estimators import registry
 from metrack.estimators.resolved import from_plain, rows, to_plain
 from tests.estimators.learners import make_stream
 
@@ -112,7 +111,8 @@ def test_the_engine_is_what_was_resolved():
     engine = resolved.build()
     (bank,), (asked,) = engine.banks, resolved.banks
     assert bank.representation.name == asked.representation
-    assert (bank.first_interval, bank.replays) == (asked.first_interval, asked.replays) == (4, 24)
+    assert bank.first_interval == asked.first_interval == 4
+    assert bank.rule.replays == asked.replays == 24
     assert bank.ladder == (asked.learning_rate, 4.0, 2.0)
     always = SADL(first_interval=4, combiner="ader").resolve(5).build()
     assert always.roster.first_interval == 0

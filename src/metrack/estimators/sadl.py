@@ -326,6 +326,13 @@ class SADL(EnsembleLearner):
         return [Expert(kind, *map(float, numbers)) for kind, *numbers in found]
 
     @exclusive
+    def last_round(self) -> Round:
+        """What the combiner did in the last round."""
+        check_is_fitted(self)
+        experts, n_active = self.engine_.experts, self.engine_.n_active
+        return Round(experts.p[:n_active].copy(), experts.losses[:n_active].copy())
+
+    @exclusive
     def for_neighbours(self) -> StaticEmbedding:
         """The embedding of this moment for neighbours and clusters.
 
