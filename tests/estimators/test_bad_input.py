@@ -311,6 +311,7 @@ BAD_SETTINGS = {
     "eta0": (0.0, *NOT_POSITIVE),
     "first_interval": NOT_WHOLE,
     "replays": (*NOT_WHOLE[1:], "none", None),
+    "experts": (*WORDS, None),
     "combiner": (*WORDS, None),
     "output": (*WORDS, None),
     "weight_loss": (*WORDS, "linear"),

@@ -148,13 +148,13 @@ class Ensemble:
         if self.roster != _roster(self.banks):
             raise ValueError(f"experts are {_roster(self.banks)}, expected {self.roster}")
         expected = new_experts(self._lengths(), self.combination.combiner)
+        if not np.array_equal(self.experts.length, expected.length):
+            raise ValueError("experts' memory lengths are not those of the learners")
         if self.experts.statistics.shape != expected.statistics.shape:
             raise ValueError(
                 f"experts' statistics are {self.experts.statistics.shape}, expected "
                 f"{expected.statistics.shape}"
             )
-        if not np.array_equal(self.experts.length, expected.length):
-            raise ValueError("experts' memory lengths are not those of the learners")
         if self.n_active > len(self.experts.length):
             raise ValueError(
                 f"{len(self.experts.length)} experts after {self.n_pairs:,} pairs, expected "
