@@ -5,6 +5,7 @@ import pytest
 
 import metrack
 from metrack import SADL, FromLabels
+from metrack.estimators.resolved import rows
 from metrack.evaluate import leave_one_out_error
 from metrack.streams import DriftingClusters, abrupt
 from tests.estimators.learners import make_stream, state
@@ -103,3 +104,10 @@ def test_from_labels():
     X = rng.normal(size=(300, 6)) + 3.0 * np.eye(3, 6)[y]
     model = FromLabels(SADL(experts="kinds"), random_state=0).fit(X, y)
     assert leave_one_out_error(model.transform(X), y) < 0.1
+
+
+def test_what_settings_came_to_reads_as_text():
+    found = dict(rows(SADL(experts="kinds").resolve(25)))
+    assert found["always_on 1: learns"] == "margin"
+    first = found["always_on 1: learners"].split("; ")[0]
+    assert first == "learning_rate 0.003, rho 0.0035, replays 8, window 256"

@@ -339,7 +339,14 @@ def rows(resolved: Resolved) -> list[tuple[str, str]]:
     for i, bank in enumerate(banks):
         before = "" if len(banks) == 1 else f"{bank['kind']} {i + 1}: "
         found |= {before + name: value for name, value in bank.items()}
-    return [(name, str(value)) for name, value in found.items() if name != "kind"]
+    return [(name, _text(value)) for name, value in found.items() if name != "kind"]
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, list):
+        return str(value)
+    rows = (", ".join(f"{name} {number:.4g}" for name, number in row.items()) for row in value)
+    return "; ".join(rows)
 
 
 class Asked(Protocol):
