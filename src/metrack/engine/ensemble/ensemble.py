@@ -215,7 +215,8 @@ class Ensemble:
         """How many of the latest pairs the trusted experts rest on."""
         kept = self.lengths < FOREVER
         p = self.weights[kept]
-        return float(2.0 ** (p @ np.log2(self.lengths[kept]) / p.sum())) if p.any() else 1.0
+        total = 1.0 if kept.all() else float(p.sum())
+        return float(2.0 ** (p @ np.log2(self.lengths[kept]) / total)) if total > 0.0 else 1.0
 
     @property
     def mu(self) -> Floats:
