@@ -1,8 +1,7 @@
 """Pairs and triplets drawn from class labels.
 
-Points are put in the order of their classes, so that the partners of a point are a range of places;
-pairs and triplets can then be numbered from 0, and different numbers drawn at random stand for
-different ones. No list of all of them is made.
+Pairs and triplets are numbered from 0, in the order of classes; different numbers drawn at random
+stand for different ones.
 """
 
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
+from metrack.classes import ClassOrder
 from metrack.engine.numerics.kernels import Ints
 from metrack.estimators.inputs import check_class_labels
 from metrack.estimators.settings import Seed, whole
@@ -42,9 +42,10 @@ def pairs_from_labels(labels: Any, n_pairs: int, random_state: Seed = None) -> t
     ((6, 2), 0)
     """
     n_pairs, rng = whole("n_pairs", n_pairs), check_random_state(random_state)
-    classes = _Classes(labels)
-    alike = _unrank(classes, classes.ends - classes.places - 1, 1, -(-n_pairs // 2), rng)
-    others = _unrank(classes, classes.n_points - classes.ends, None, n_pairs // 2, rng)
+    classes = ClassOrder(check_classes(labels))
+    after = classes.end - np.arange(classes.n_points) - 1
+    alike = _unrank(classes, after, 1, -(-n_pairs // 2), rng)
+    others = _unrank(classes, classes.n_points - classes.end, None, n_pairs // 2, rng)
     pairs = np.concatenate([alike, others])
     y = np.repeat([1, -1], [len(alike), len(others)])
     mixed = rng.permutation(len(pairs))
@@ -74,21 +75,22 @@ def triplets_from_labels(labels: Any, n_triplets: int, random_state: Seed = None
     [[0, 1, 2], [1, 0, 2]]
     """
     n_triplets, rng = whole("n_triplets", n_triplets), check_random_state(random_state)
-    classes = _Classes(labels)
-    n_others = classes.n_points - classes.sizes
-    up_to = np.cumsum((classes.sizes - 1) * n_others)
+    classes = ClassOrder(check_classes(labels))
+    n_others = classes.n_points - classes.size
+    up_to = np.cumsum((classes.size - 1) * n_others)
     numbers = _different(int(up_to[-1]), n_triplets, rng)
     first = np.searchsorted(up_to, numbers, side="right")
     left = up_to[first] - 1 - numbers
     second, third = np.divmod(left, n_others[first])
-    start, size = classes.ends[first] - classes.sizes[first], classes.sizes[first]
+    start, size = classes.start[first], classes.size[first]
     second = start + (first - start + 1 + second) % size
-    third = (classes.ends[first] + third) % classes.n_points
-    return classes.order[np.column_stack([first, second, third])]
+    third = (classes.end[first] + third) % classes.n_points
+    triplets: Ints = classes.order[np.column_stack([first, second, third])]
+    return triplets
 
 
-def check_classes(labels: Any) -> tuple[Ints, Ints]:
-    """The class of each point, by number, and the sizes of classes; refuses what has no pairs."""
+def check_classes(labels: Any) -> Ints:
+    """The class of each point, by number; refuses what has no pairs."""
     given = np.asarray(labels)
     if given.ndim != 1:
         raise ValueError(f"labels must be 1-D, one a point; got shape {given.shape}")
@@ -106,29 +108,17 @@ def check_classes(labels: Any) -> tuple[Ints, Ints]:
             f"there is only one class, {names.tolist()[0]!r}: there are no dissimilar pairs to "
             "draw; add points of another class"
         )
-    return codes, counts
-
-
-class _Classes:
-    """Points in the order of their classes."""
-
-    def __init__(self, labels: Any) -> None:
-        codes, counts = check_classes(labels)
-        self.n_points = codes.size
-        self.order: Ints = np.argsort(codes, kind="stable")
-        self.places = np.arange(codes.size)
-        self.sizes: Ints = np.repeat(counts, counts)  # of the class at each place
-        self.ends: Ints = np.repeat(np.cumsum(counts), counts)
+    return codes
 
 
 def _unrank(
-    classes: _Classes, n_partners: Ints, offset: int | None, n_pairs: int, rng: Any
+    classes: ClassOrder, n_partners: Ints, offset: int | None, n_pairs: int, rng: Any
 ) -> Ints:
     """Different pairs of a point and one after it: ``offset`` places on, or after its class."""
     up_to = np.cumsum(n_partners)
     numbers = _different(int(up_to[-1]), n_pairs, rng)
     first = np.searchsorted(up_to, numbers, side="right")
-    begin = classes.ends[first] if offset is None else first + offset
+    begin = classes.end[first] if offset is None else first + offset
     return classes.order[np.column_stack([first, begin + up_to[first] - 1 - numbers])]
 
 

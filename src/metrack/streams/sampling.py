@@ -3,13 +3,11 @@
 import numpy as np
 
 from metrack.checks import Floats, Ints
+from metrack.classes import ClassOrder
 
 
 class PairSampler:
     """Draws pairs of different points, at the natural share of similar ones or at a given one.
-
-    Points are kept in the order of their classes, so that a class is a range of places, and the
-    points outside it are a range too once the order is closed to a circle.
 
     Parameters
     ----------
@@ -22,17 +20,13 @@ class PairSampler:
     def __init__(self, codes: Ints, similar: float | None) -> None:
         self.codes = codes
         self.similar = similar
-        self.n_points = len(codes)
-        self.order: Ints = np.argsort(codes, kind="stable")
-        counts = np.bincount(codes)
-        place_class = codes[self.order]
-        self.size: Ints = counts[place_class]  # of the class at each place
-        self.start: Ints = (np.cumsum(counts) - counts)[place_class]
+        self.classes = ClassOrder(codes)
+        self.n_points = self.classes.n_points
         if similar is not None:
-            self._check(counts, similar)
+            self._check(self.classes.counts, similar)
         # A point may come first as often as it has partners.
-        self.up_to_similar: Ints = np.cumsum(self.size - 1)
-        self.up_to_dissimilar: Ints = np.cumsum(self.n_points - self.size)
+        self.up_to_similar: Ints = np.cumsum(self.classes.size - 1)
+        self.up_to_dissimilar: Ints = np.cumsum(self.n_points - self.classes.size)
 
     def _check(self, counts: Ints, similar: float) -> None:
         if similar > 0 and counts.max() < 2:
@@ -50,17 +44,17 @@ class PairSampler:
         places = np.empty((len(uniforms), 2), dtype=np.int64)
         places[alike] = self._similar(uniforms[alike])
         places[~alike] = self._dissimilar(uniforms[~alike])
-        return self.order[places]
+        return self.classes.order[places]
 
     def _similar(self, uniforms: Floats) -> Ints:
         first = _weighted(uniforms[:, 0], self.up_to_similar)
-        start, size = self.start[first], self.size[first]
+        start, size = self.classes.start[first], self.classes.size[first]
         second = start + (first - start + 1 + _scaled(uniforms[:, 1], size - 1)) % size
         return np.column_stack([first, second])
 
     def _dissimilar(self, uniforms: Floats) -> Ints:
         first = _weighted(uniforms[:, 0], self.up_to_dissimilar)
-        start, size = self.start[first], self.size[first]
+        start, size = self.classes.start[first], self.classes.size[first]
         second = start + size + _scaled(uniforms[:, 1], self.n_points - size)
         return np.column_stack([first, second % self.n_points])
 
