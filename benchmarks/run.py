@@ -118,11 +118,24 @@ def sadl_25_drift(n_pairs=10_000):
     return against_textbook("SADL as published, drifting clusters / textbook", tracker, pairs, y)
 
 
-def sadl_25_default(replays, n_pairs=10_000):
-    """The default tracker on the drifting stream, and without its replays."""
+def sadl_default(n_features, n_pairs=10_000):
+    """The default tracker against textbook learners that take the same steps."""
+    pairs, y = blobs(np.random.default_rng(0), n_pairs, n_features)
+    tracker = SADL()
+    losses = tracker.observe(pairs, y)
+    ours = seconds(lambda: tracker.fit(pairs, y)) / len(y)
+    learners = [each for bank in tracker.resolved_.banks[:2] for each in bank.learners]
+    steps = sum(1 + each.replays for each in learners)
+    facts = {"n": n_features, "rank": tracker.rank_, "active": float((losses > 0).mean())}
+    reference = steps * textbook_step(n_features, "burg")
+    return row("SADL default / textbook", ours, reference, 100, 200, **facts)
+
+
+def sadl_25_cover(replays, n_pairs=10_000):
+    """Learners on the cover on the drifting stream, and without their replays."""
     pairs, y = drifting(n_pairs)
-    tracker = SADL(replays=replays)
-    what = "SADL default, without replays" if replays == 0 else "SADL default, replays and all"
+    tracker = SADL(experts="cover", replays=replays)
+    what = "SADL on the cover, without replays" if replays == 0 else "SADL on the cover"
     return against_textbook(f"{what} / textbook", tracker, pairs, y)
 
 
@@ -290,8 +303,10 @@ def main():
     for measure in (
         sadl_25_clear,
         sadl_25_drift,
-        partial(sadl_25_default, 0),
-        partial(sadl_25_default, "auto"),
+        partial(sadl_default, 25),
+        partial(sadl_default, 64),
+        partial(sadl_25_cover, 0),
+        partial(sadl_25_cover, "auto"),
         partial(bank_25, "burg", 0.0),
         partial(bank_25, "frobenius", 0.05),
         partial(bank_25, "frobenius", 0.003),

@@ -9,7 +9,7 @@ All methods see the same pairs. Settings are chosen on development seeds alone; 
 from test seeds. The comparators, both chosen after the fact:
 
 best rate    the one of 24 COMID learners - 12 rates, with and without the regulariser, all else as
-             the tracker has it - with the smallest mean prequential hinge loss on this very stream;
+             on the dyadic cover - with the least mean prequential hinge loss on this very stream;
 oracle       of these 24, the best one anew in every segment of the schedule.
 """
 
@@ -43,6 +43,7 @@ RESULTS = Path(__file__).parent / "tracking.json"
 ABLATIONS = Path(__file__).parent / "tracking-ablations.json"
 
 N_PAIRS = 6_000
+COMPARED = SADL(experts="cover")  # whose learners the single rates are
 
 # Recovery: rounds after a switch of partition until the loss on fresh pairs, judged as of then and
 # looked at every EVERY rounds, is for WINDOW looks in the mean within TOLERANCE of the level: the
@@ -59,11 +60,11 @@ N_NEIGHBOURS = 5
 
 
 def run(learner, pairs, y, marks):
-    """Losses before learning, and the embedding after each of the marks."""
+    """Losses before learning, and the embedding for neighbours after each of the marks."""
     losses, embeddings = [], []
     for start, stop in pairwise([0, *marks]):
         losses.append(learner.observe(pairs[start:stop], y[start:stop]))
-        embeddings.append(learner.components_)
+        embeddings.append(learner.neighbour_components())
     return np.concatenate(losses), embeddings
 
 
@@ -125,7 +126,7 @@ def measure(case, seed, n_pairs=N_PAIRS, rates=RATES, tracker=None):
     pairs *= factors
     marks = np.linspace(0, n_pairs, N_SNAPSHOTS + 1).astype(int)[1:]
     tracker = SADL() if tracker is None else tracker
-    learners = {"tracker": tracker} | single_rates(tracker, case.n_features, rates)
+    learners = {"tracker": tracker} | single_rates(COMPARED, case.n_features, rates)
     runs = {name: run(learner, pairs, y, marks) for name, learner in learners.items()}
 
     chosen = np.random.default_rng(seed).choice(stream.n_points, N_POINTS, replace=False)

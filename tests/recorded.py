@@ -134,8 +134,8 @@ def online() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
         yield name_of("OnlineITML", s), lambda s=s: streamed(OnlineITML(**s), pairs, y)
     published = {"eta0": 0.5, "rho": 0.01, "random_state": 7}
     yield "as published", lambda: streamed(SADL.as_published(**published), pairs, y)
-    yield "one call", lambda: streamed(SADL(), pairs, y, (1000,))
-    yield "single pairs", lambda: streamed(SADL(), pairs, y, (1,))
+    yield "one call", lambda: streamed(SADL(experts="cover"), pairs, y, (1000,))
+    yield "single pairs", lambda: streamed(SADL(experts="cover"), pairs, y, (1,))
 
 
 def wide() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
@@ -160,7 +160,7 @@ def wide() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
         name = "sparse " + kind.__name__
         yield name, lambda k=kind: streamed(k(preprocessor=points), rows, labels)
     many, marks = drifting(10, 10_000)
-    yield "long SADL", lambda: streamed(SADL(), many, marks, (4096, 5, 1000))
+    yield "long SADL", lambda: streamed(SADL(experts="cover"), many, marks, (4096, 5, 1000))
     yield (
         "long nuclear",
         lambda: streamed(
@@ -184,13 +184,17 @@ def others() -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
 
     yield "OASIS", lambda: oasis("auto")
     yield "OASIS, unscaled", lambda: oasis(None)
-    for learner in (SADL(), COMID(), OnlineITML(), SADL(regularizer="l1")):
+    for learner in (SADL(experts="cover"), COMID(), OnlineITML(), SADL(regularizer="l1")):
         name = f"FromLabels({type(learner).__name__}, {learner.get_params().get('regularizer')})"
         yield name, lambda k=learner: read(FromLabels(k, random_state=0).fit(X, classes).learner_)
     for batch in (LMNN(), LMNN(n_components=2), ITML(random_state=0), MMC(), MMC(diagonal=True)):
         yield f"{batch}", lambda b=batch: _fitted(b, X, classes)
     yield "river, widening", widened
-    for tracker in (SADL(), SADL.as_published(eta0=0.5, rho=0.01, random_state=7), OnlineITML()):
+    for tracker in (
+        SADL(experts="cover"),
+        SADL.as_published(eta0=0.5, rho=0.01, random_state=7),
+        OnlineITML(),
+    ):
         yield f"loaded {tracker}", lambda t=tracker: reloaded(t)
 
 

@@ -97,13 +97,19 @@ def test_a_feature_not_seen_yet_is_one_that_was_always_0(kind, settings, n_first
 
 
 def test_the_automatic_regulariser_follows_the_number_of_features():
-    model = river.SADL(seed=0)
-    for t, (x, y) in enumerate(points(200, 10)):
-        model.learn_one(dict(list(x.items())[: 5 + t // 40]), y)
-    bank = metrack.SADL().fit(np.eye(2, len(model.features))[None], [1]).engine_.banks[0]
-    widened = model.tracker.engine_.banks[0]
-    assert widened.rule.rho == pytest.approx(bank.rule.rho)
-    np.testing.assert_allclose(widened.rates.rho[:2], bank.rates.rho[:2])
+    models = river.SADL(seed=0), river.SADL(seed=0, experts="cover")
+    for model in models:
+        for t, (x, y) in enumerate(points(200, 10)):
+            model.learn_one(dict(list(x.items())[: 5 + t // 40]), y)
+        wide = metrack.SADL(**model.settings).resolve(len(model.features))
+        assert model.tracker.resolved_ == wide
+    kinds, cover = (model.tracker.engine_.banks[0] for model in models)
+    np.testing.assert_array_equal(
+        kinds.pace.rho, metrack.SADL().resolve(9).build().banks[0].pace.rho
+    )
+    expected = wide.build().banks[0]
+    assert cover.rule.rho == expected.rule.rho
+    np.testing.assert_allclose(cover.rates.rho[:2], expected.rates.rho[:2])
 
 
 def test_features_come_and_go():
@@ -209,10 +215,11 @@ def test_without_river_the_remedy_is_named():
 @pytest.mark.parametrize("kind", [river.SADL, river.COMID])
 def test_a_stream_that_grows_is_learned_as_its_width_asks(kind):
     """At three features and at 120 other learners are chosen."""
-    model = taught(kind(seed=0), points(50, 3))
+    cover = {"experts": "cover"} if kind is river.SADL else {}
+    model = taught(kind(seed=0, **cover), points(50, 3))
     narrow, seen = learners_of(model.tracker).rule, model.tracker.n_pairs_seen_
     taught(model, points(20, 120, seed=1))
-    expected = type(model.tracker)().fit(np.eye(2, 120)[None], [1])
+    expected = type(model.tracker)(**cover).fit(np.eye(2, 120)[None], [1])
     bank, expected = learners_of(model.tracker), learners_of(expected)
     assert (bank.representation, bank.rule) == (expected.representation, expected.rule)
     assert bank.rule.divergence != narrow.divergence

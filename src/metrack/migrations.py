@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Arrays = dict[str, NDArray[Any]]
 Content = dict[str, Any]
 
-VERSION = 2  # of the format that is written
+VERSION = 3  # of the format that is written
 
 
 def migrated(version: int, content: Content, arrays: Arrays) -> tuple[Content, Arrays]:
@@ -197,4 +197,37 @@ def _named_1(setting: str, value: Any) -> Any:
     return SETTINGS_1[setting][value]
 
 
-STEPS: dict[int, Callable[[Content, Arrays], tuple[Content, Arrays]]] = {1: _by_names}
+def _calibrated(content: Content, arrays: Arrays) -> tuple[Content, Arrays]:
+    """Kinds of experts are calibrated by means, margin learners too; SADL says which it has."""
+    learner = _of_sadl(content["learner"], {"experts": "cover"})
+    innermost = learner.get("learner", learner)  # FromLabels has one inside
+    arrays = dict(arrays)
+    for i, bank in enumerate(innermost["resolved"].get("banks", ())):
+        part = f"banks.{i}.calibration"
+        if f"{part}.slope" not in arrays:
+            continue
+        if bank.get("learns") == "margin":  # which predicted q, with a threshold of its own
+            mu = arrays[f"banks.{i}.learners.mu"]
+            known = {"slope": 2.0, "total": 600.0, "pairs": 300.0}
+            arrays[f"{part}.threshold"] = mu.copy()
+            arrays |= {f"{part}.{name}": np.full(mu.shape, v) for name, v in known.items()}
+        now = arrays[f"{part}.threshold"], arrays[f"{part}.slope"]
+        arrays[f"{part}.iterates"] = np.column_stack(now)
+    return {**content, "learner": learner}, arrays
+
+
+def _of_sadl(learner: Content, more: Content) -> Content:
+    """A learner, with further settings where it is a SADL or has one inside."""
+    found = dict(learner)
+    if found["class"] == "SADL":
+        found["settings"] = more | found["settings"]
+    for inside in ("learner", "template"):
+        if found.get(inside) is not None:
+            found[inside] = _of_sadl(found[inside], more)
+    return found
+
+
+STEPS: dict[int, Callable[[Content, Arrays], tuple[Content, Arrays]]] = {
+    1: _by_names,
+    2: _calibrated,
+}

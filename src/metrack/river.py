@@ -92,7 +92,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
     def transform_one(
         self, x: dict[base.typing.FeatureName, Any]
     ) -> dict[base.typing.FeatureName, Any]:
-        """Embed a point where the Euclidean distance is the learned one.
+        """Embed a point where the Euclidean distance is the learned one for neighbours.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
             return {}
         known = {name: value for name, value in x.items() if name in self._columns}
         values, columns = _numbers(known), [self._columns[name] for name in known]
-        embedded = self._tracker.aligned_components()[:, columns] @ values
+        embedded = self._tracker.aligned_components(for_neighbours=True)[:, columns] @ values
         return {f"metric{i}": value for i, value in enumerate(embedded.tolist())}
 
     def _add_columns(self, names: list[base.typing.FeatureName]) -> None:

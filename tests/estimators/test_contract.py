@@ -396,8 +396,9 @@ def test_units_matter_where_they_are_not_measured(learner, stream):
 
 
 def all_finite(learner):
-    (bank,) = getattr(learner.engine_, "banks", [learner.engine_])
-    return all(np.isfinite(array).all() for array in (*bank.learners, learner.components_))
+    banks = getattr(learner.engine_, "banks", [learner.engine_])
+    learned = [array for bank in banks for array in getattr(bank, "learners", ())]
+    return all(np.isfinite(array).all() for array in (*learned, learner.components_))
 
 
 @pytest.mark.parametrize("label", [1, -1])

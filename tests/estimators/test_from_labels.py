@@ -248,7 +248,8 @@ def test_random_state_reaches_the_learner():
 def test_drifting_labels_are_followed():
     """What the classes mean moves from one feature to another."""
     before, after = blobs(1000, feature=0, seed=1), blobs(1000, feature=3, seed=2)
-    for learner, least in ((SADL(), 0.4), (COMID(), 0.5)):  # SADL keeps the rest ready to turn
+    # Half of SADL's metric for neighbours is what varies within classes: all features alike.
+    for learner, least in ((SADL(), 0.3), (COMID(), 0.5)):
         model = FromLabels(learner, random_state=0).fit(*before)
         shares = np.diag(model.get_mahalanobis_matrix())
         assert shares.argmax() == 0
@@ -263,9 +264,11 @@ def test_read_outs_are_the_learners():
     model = FromLabels(random_state=0).fit(X, y)
     learner = model.learner_
     pairs = np.stack([X[:50], X[50:100]], axis=1)
-    assert (model.components_ == learner.components_).all()
-    assert (model.get_mahalanobis_matrix() == learner.get_mahalanobis_matrix()).all()
-    assert (model.pair_distance(pairs) == learner.pair_distance(pairs)).all()
+    view = learner.for_neighbours()
+    assert (model.components_ == view.components_).all()
+    assert (model.get_mahalanobis_matrix() == view.get_mahalanobis_matrix()).all()
+    assert (model.pair_distance(pairs) == view.pair_distance(pairs)).all()
+    assert not np.allclose(model.pair_distance(pairs), learner.pair_distance(pairs))
     assert model.get_metric()(X[0], X[1]) == pytest.approx(model.pair_distance([X[:2]])[0])
     embedded = model.transform(X)
     gaps = np.linalg.norm(embedded[:50] - embedded[50:100], axis=1)

@@ -23,7 +23,7 @@ def test_experts_tell_who_is_trusted():
     assert experts[-1].memory == np.inf
     assert experts[-1].learning_rate == 0.0
     assert 8 <= tracker.drift_report().effective_window <= 1024
-    cover = SADL().fit(stream.pairs, stream.y)
+    cover = SADL(experts="cover").fit(stream.pairs, stream.y)
     assert {each.kind for each in cover.experts_} == {"margin"}
     np.testing.assert_array_equal([each.memory for each in cover.experts_], cover.scales_)
 
@@ -63,7 +63,7 @@ def test_many_features_replay_less():
         ({"divergence": "burg"}, "divergence='burg': these experts have their own"),
         ({"n_components": 2}, "n_components=2"),
         ({"combiner": "cbce"}, "combiner='cbce': they are always on"),
-        ({"experts": "many"}, "choose one of 'cover', 'kinds'"),
+        ({"experts": "many"}, "choose one of 'auto', 'cover', 'kinds'"),
     ],
 )
 def test_settings_that_do_not_go_together(settings, why):
@@ -94,7 +94,7 @@ def test_the_embedding_for_neighbours():
 
 def test_the_cover_has_one_embedding():
     stream = make_stream(4)
-    tracker = SADL().fit(stream.pairs, stream.y)
+    tracker = SADL(experts="cover").fit(stream.pairs, stream.y)
     np.testing.assert_array_equal(tracker.for_neighbours().components_, tracker.components_)
 
 

@@ -11,20 +11,25 @@ from metrack.engine.numerics.records import declared
 from metrack.estimators.resolved import from_plain, rows, to_plain
 from tests.estimators.learners import make_stream
 
+ON_COVER = SADL(experts="cover")
 # Settings, features, and what they come to: of the bank, or of all.
 BANKS = {
-    "SADL": (SADL(), 6, {"divergence": "burg", "regularizer": "logdet", "rho": 0.25 / 6}),
+    "SADL": (ON_COVER, 6, {"divergence": "burg", "regularizer": "logdet", "rho": 0.25 / 6}),
     "replays": (
-        SADL(),
+        ON_COVER,
         50,
         {"replays": 24, "learning_rate": 0.8, "representation": "dense_factor"},
     ),
-    "no replays": (SADL(), 51, {"replays": 0, "learning_rate": 0.2}),
-    "too wide": (SADL(), 101, {"divergence": "frobenius", "regularizer": "nuclear", "rho": 0.001}),
-    "starts at 0": (SADL(), 101, {"init": "zero", "learning_rate": 0.4, "capacity": 101}),
+    "no replays": (ON_COVER, 51, {"replays": 0, "learning_rate": 0.2}),
+    "too wide": (
+        ON_COVER,
+        101,
+        {"divergence": "frobenius", "regularizer": "nuclear", "rho": 0.001},
+    ),
+    "starts at 0": (ON_COVER, 101, {"init": "zero", "learning_rate": 0.4, "capacity": 101}),
     "low rank": (SADL(n_components=3), 6, {"representation": "spectral", "capacity": 3}),
     "rank above": (SADL(n_components=9), 6, {"capacity": 6}),
-    "cover": (SADL(), 6, {"on_cover": True, "length_ratio": 2.0, "n_learners": 2}),
+    "cover": (ON_COVER, 6, {"on_cover": True, "length_ratio": 2.0, "n_learners": 2}),
     "always on": (SADL(combiner="ader"), 6, {"on_cover": False, "n_learners": 12}),
     "published": (SADL.as_published(eta0=0.5), 6, {"step": "explicit", "divergence": "frobenius"}),
     "COMID": (COMID(), 6, {"divergence": "burg", "regularizer": "nuclear", "learning_rate": 0.2}),
@@ -37,7 +42,7 @@ BANKS = {
     "none": (COMID(regularizer=None, rho=0.5), 6, {"regularizer": None, "rho": 0.0}),
     "POLA": (POLA(n_components=2), 6, {"divergence": "frobenius", "init": "zero", "capacity": 2}),
 }
-ALL = [*(each[0] for each in BANKS.values()), OnlineITML(), LEGO(scale=None), OASIS()]
+ALL = [*(each[0] for each in BANKS.values()), SADL(), OnlineITML(), LEGO(scale=None), OASIS()]
 FITTED = [e for e in ALL if not isinstance(e, OASIS) and getattr(e, "n_components", 0) != 9]
 
 
@@ -46,6 +51,24 @@ def test_what_auto_stands_for(name):
     learner, n_features, expected = BANKS[name]
     (bank,) = learner.resolve(n_features).banks
     assert {field: getattr(bank, field) for field in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "kinds"),
+    [
+        ({}, True),
+        ({"combiner": "adaptive_share", "cap": 2.0, "output": "best", "scale": None}, True),
+        ({"experts": "kinds", "combiner": "fixed_share"}, True),
+        ({"eta0": 0.5}, False),
+        ({"n_components": 2}, False),
+        ({"combiner": "cbce"}, False),
+        ({"combiner": "fixed_share"}, False),
+        ({"experts": "cover"}, False),
+    ],
+)
+def test_which_experts_settings_bring(settings, kinds):
+    found = [bank.kind for bank in SADL(**settings).resolve(6).banks]
+    assert found == (["always_on", "always_on", "plain"] if kinds else ["mirror"])
 
 
 def test_the_combiner_and_the_units():
@@ -89,8 +112,7 @@ def test_a_saved_learner_goes_on_as_what_its_settings_came_to(tmp_path, monkeypa
     stream = make_stream(6, 100)
     learner = SADL().fit(stream.pairs, stream.y)
     learner.save(tmp_path)
-    monkeypatch.setattr("metrack.estimators.resolved.REPLAYING_RATE", 0.3)
-    monkeypatch.setattr("metrack.estimators.resolved.AUTO_REPLAYS", 5)
+    monkeypatch.setattr("metrack.estimators.kinds.REPLAYS", 5)
     loaded = metrack.load(tmp_path)
     assert loaded.resolved_ == learner.resolved_ != loaded.resolve(6)
     more = make_stream(6, 100, seed=1)

@@ -47,25 +47,26 @@ def follow(learner, u, y, replays, window, most):
     return np.array(said)
 
 
-def calibrated(q, y, rate=0.3, memory=300.0):
+def calibrated(q, y, rate=2.0, memory=300.0):
     """What squared distances of one learner mean: c q / m and the threshold a, before each pair."""
     kept = 1.0 - 1.0 / memory
-    a = c = 2.0
+    now, mean_of_late = np.full(2, 2.0), np.full(2, 2.0)  # a and c
     squares = np.full(2, 1e-8)
     said = []
     for t in range(len(q)):
         past = kept ** np.arange(t - 1, -1, -1)
         mean = past @ q[:t] / past.sum() if t else q[0]
         x = q[t] / mean
-        said.append((c * x, a))
-        lacking = 1.0 - y[t] * (a - c * x)
+        said.append((mean_of_late[1] * x, mean_of_late[0]))
+        gradient = np.array([1.0, -x])  # of y times the margin, with regard to a and c
+        lacking = 1.0 - y[t] * (gradient @ now)
         squares *= kept
         if lacking > 0.0:
-            gradient = np.array([1.0, -x])  # of y times the margin, with regard to a and c
             squares += gradient**2
             direction = gradient / np.sqrt(squares)
             size = min(rate, lacking / (gradient @ direction))
-            a, c = np.maximum([a, c] + y[t] * size * direction, [1.0, 1e-3])
+            now = np.maximum(now + y[t] * size * direction, [1.0, 1e-3])
+        mean_of_late += max(1.0 / memory, 1.0 / (past.sum() + 2.0)) * (now - mean_of_late)
     return np.array(said)
 
 

@@ -60,6 +60,9 @@ def test_track_transform_distance_inspect(folder):
     tracker = metrack.load("state")
     metrack_("transform", "state", "items.csv", "--out", "embedded.npy")
     np.testing.assert_allclose(np.load("embedded.npy"), tracker.transform(ITEMS))
+    metrack_("transform", "state", "items.csv", "--out", "near.npy", "--for-neighbours")
+    expected = tracker.for_neighbours().transform(ITEMS)
+    np.testing.assert_allclose(np.load("near.npy"), expected)
     text = metrack_("transform", "state", "items.csv").output.splitlines()
     assert text[0] == "id,e_1,e_2,e_3"
     assert text[1].startswith("i0,")

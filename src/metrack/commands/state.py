@@ -287,11 +287,14 @@ def transform(
     out: Annotated[
         Path | None, typer.Option(help=".csv, .npy, .npz or .parquet; without, CSV to the output.")
     ] = None,
+    for_neighbours: Annotated[
+        bool, typer.Option("--for-neighbours", help="For an index, neighbours or clusters.")
+    ] = False,
 ) -> None:
     """Embed items where Euclidean distance is the learned one."""
     from metrack.tracking.outputs import transform as run
 
-    n_items = run(state, items, out)
+    n_items = run(state, items, out, for_neighbours)
     if out is not None:
         typer.echo(f"{out}: {_counted(n_items, 'item')} embedded")
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators import persistence
-from metrack.estimators.base import FrozenMetric
+from metrack.estimators.base import Embedding, FrozenMetric
 from metrack.estimators.batch import BatchLearner
 from metrack.estimators.constraints import check_classes, pairs_from_labels
 from metrack.estimators.inputs import (
@@ -44,6 +44,9 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     one by one. For a learner that takes all pairs at once, such as `ITML` or `MMC`, pairs are drawn
     from all points, and there is `fit` alone.
 
+    Classes are found among neighbours: where the learner has a metric for these, as `SADL` has
+    (`SADL.for_neighbours`), it is the one of all read-outs here.
+
     Parameters
     ----------
     learner : OnlineLearner or BatchLearner, optional
@@ -65,7 +68,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     learner_ : OnlineLearner or BatchLearner
         The fitted learner, with all its read-outs.
     components_ : array (rank, n_features)
-        L with M = L'L, of the learner.
+        L with M = L'L.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -155,29 +158,29 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         check_is_fitted(self)
         types = [np.float64, np.float32]
         points = validate_data(self, X, reset=False, accept_sparse="csr", dtype=types)
-        embedded = np.asarray(points @ self.learner_.aligned_components().T)
+        embedded = np.asarray(points @ self._aligned().T)
         return embedded.astype(points.dtype, copy=False)
 
     def pair_distance(self, pairs: TuplesLike) -> Floats:
         """Learned distance between the two points of each pair, (n_pairs, 2, n_features)."""
         check_is_fitted(self)
-        return self.learner_.pair_distance(pairs)
+        return self._view().pair_distance(pairs)
 
     def get_mahalanobis_matrix(self) -> Floats:
         """The matrix M, (n_features, n_features)."""
         check_is_fitted(self)
-        return self.learner_.get_mahalanobis_matrix()
+        return self._view().get_mahalanobis_matrix()
 
     def get_metric(self) -> FrozenMetric:
         """The distance as a function of two points; it does not change when learning goes on."""
         check_is_fitted(self)
-        return self.learner_.get_metric()
+        return self._view().get_metric()
 
     @property
     def components_(self) -> Floats:
         """L with M = L'L, (rank, n_features); rows by falling weight."""
         check_is_fitted(self)
-        return self.learner_.components_
+        return self._view().components_
 
     @components_.setter
     def components_(self, value: Any) -> None:
@@ -186,7 +189,18 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.learner_.aligned_components())
+        return len(self._aligned())
+
+    def _view(self) -> Embedding:
+        """What points are embedded by: classes are found among neighbours."""
+        if isinstance(self.learner_, OnlineLearner):
+            return self.learner_.for_neighbours()
+        return self.learner_
+
+    def _aligned(self) -> Floats:
+        if isinstance(self.learner_, OnlineLearner):
+            return self.learner_.aligned_components(for_neighbours=True)
+        return self.learner_.aligned_components()
 
     def _learn(self, X: PointsLike, y: LabelsLike, anew: bool, complete: bool = False) -> Self:
         before = self.__dict__.copy()

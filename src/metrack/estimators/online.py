@@ -12,7 +12,12 @@ from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.targets import DenseMetric
 from metrack.estimators import persistence
-from metrack.estimators.base import Embedding, MahalanobisLearner, check_calibration
+from metrack.estimators.base import (
+    Embedding,
+    MahalanobisLearner,
+    StaticEmbedding,
+    check_calibration,
+)
 from metrack.estimators.embedding import aligned, leading, orthogonal
 from metrack.estimators.inputs import (
     LabelsLike,
@@ -255,8 +260,37 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         self.set_by_hand_["threshold"] = value
 
     @exclusive
-    def aligned_components(self) -> Floats:
+    def neighbour_components(self) -> Floats:
+        """L of the metric for neighbours and clusters; see `for_neighbours`."""
+        check_is_fitted(self)
+        return self._rows()
+
+    @exclusive
+    def for_neighbours(self) -> StaticEmbedding:
+        """The embedding of this moment for neighbours and clusters.
+
+        Pairs tell which distances are large and which small; among near neighbours, what counts is
+        how much points of the same class differ in each direction. Where `SADL` has several kinds
+        of experts, half of this metric is therefore the one of `transform`, and the other half the
+        inverse covariance of the latest similar pairs. For all other learners it is the one of
+        `transform`.
+
+        Returns
+        -------
+        StaticEmbedding
+            With ``transform``, ``components_``, ``get_metric`` and ``pair_distance``; it does not
+            change when learning goes on.
+        """
+        return StaticEmbedding(self.neighbour_components(), self.preprocessor_)
+
+    @exclusive
+    def aligned_components(self, for_neighbours: bool = False) -> Floats:
         """L with M = L'L, Procrustes-aligned with a fixed position: it moves no more than M does.
+
+        Parameters
+        ----------
+        for_neighbours : bool
+            M is the metric of `for_neighbours`, not of `transform`.
 
         Returns
         -------
@@ -264,10 +298,12 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
             As many rows as features, or as ``n_components`` asks for.
         """
         check_is_fitted(self)
-        if "aligned" not in self._computed:
+        name = "aligned for neighbours" if for_neighbours else "aligned"
+        if name not in self._computed:
+            rows = self.neighbour_components() if for_neighbours else self._rows()
             width = self._most_directions(self.n_features_in_)
-            self._computed["aligned"] = aligned(leading(self._rows(), width), width)
-        components: Floats = self._computed["aligned"]
+            self._computed[name] = aligned(leading(rows, width), width)
+        components: Floats = self._computed[name]
         return components
 
     def _directions(self) -> Floats:

@@ -11,18 +11,18 @@ from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.engine.ensemble.similar import NeighbourEnsemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
-from metrack.estimators.base import FrozenMetric, StaticEmbedding
+from metrack.estimators.base import FrozenMetric
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.kinds import several_kinds
 from metrack.estimators.online import EnsembleLearner
 from metrack.estimators.resolved import EnsembleSettings, margin_ladder, units
-from metrack.estimators.settings import Seed, choice, positive
+from metrack.estimators.settings import Seed, choice, positive, whole
 from metrack.estimators.threads import exclusive
 
 # What the combiner may be told; "ader" alone works on linearised losses, and always does.
 ASKED_WEIGHT_LOSSES = {name: name for name in WEIGHT_LOSSES if name != "linear"}
 AUTO_COMBINER = {"cover": "cbce", "kinds": "adaptive_share"}
-# Settings of the learners on a cover, or of a ladder of rates.
+# Settings of the learners on a cover, or of a ladder of rates. Several kinds have their own.
 OF_THE_COVER = (
     *("loss", "divergence", "regularizer", "rho", "eta0", "first_interval", "step", "replays"),
     *("n_components", "init", "psd"),
@@ -87,11 +87,18 @@ class Round(NamedTuple):
 class SADL(EnsembleLearner):
     """Strongly adaptive metric tracking: the metric follows switches and drift of any speed.
 
-    COMID learners with different memory lengths see every pair; a combiner weights them by their
-    recent regret (Greenewald, Kelley and Hero, 2016). On the dyadic cover, learner j lives on
-    intervals of length L = first_interval * 2^j, starts each from the next shorter scale's metric,
-    and has the rate eta0 / sqrt(L). Always-on combiners keep 12 learners with the rates
-    eta0 / sqrt(first_interval * 4^j). The number of pairs need not be known.
+    Many learners see every pair; a combiner weights them by their recent regret (Greenewald, Kelley
+    and Hero, 2016), which is bounded on every stretch of time. There is nothing to tune, and the
+    number of pairs need not be known.
+
+    By default the learners are of several kinds: margin learners, target learners (ITML's steps) at
+    several rates and memory lengths, and plain distance. The settings from ``eta0`` to ``psd`` are
+    those of the paper's ensemble, and bring it: COMID learners on the dyadic cover, where learner j
+    lives on intervals of length L = first_interval * 2^j, starts each from the next shorter scale's
+    metric, and has the rate eta0 / sqrt(L).
+
+    There are two outputs. `transform`, `pair_distance` and `predict` judge pairs; `for_neighbours`
+    gives the embedding in which to look for neighbours and clusters.
 
     Parameters
     ----------
@@ -100,16 +107,16 @@ class SADL(EnsembleLearner):
         0.2; for Burg, where pairs are replayed, 0.8.
     first_interval : int
         Length of the shortest memory, at most 2^40.
-    experts : {"cover", "kinds"}
-        Which learners the ensemble has: COMID learners on the dyadic cover, set by the settings
-        above and below; or several kinds, with settings of their own: margin learners, target
-        learners (ITML's steps) and plain distance, always on, most of them replaying recent pairs.
-        Several kinds judge pairs better on every family of streams tried; for neighbours and
-        clusters use their `for_neighbours`.
-    combiner : {"auto", "cbce", "adanormalhedge", "sadl", "adaptive_share", "fixed_share", "ader"}
-        Weight rule. "adaptive_share", "fixed_share" and "ader" are for learners that are always on,
-        the others for the dyadic cover. "auto" is "cbce" for that, "adaptive_share" for several
-        kinds.
+    experts : {"auto", "kinds", "cover"}
+        Which learners the ensemble has: several kinds, with settings of their own, or COMID
+        learners on the dyadic cover. "auto" is several kinds, unless a setting of the cover's
+        learners (``loss``, ``divergence``, ``regularizer``, ``rho``, ``eta0``, ``first_interval``,
+        ``step``, ``replays``, ``n_components``, ``init`` or ``psd``) or another combiner is given.
+    combiner : {"auto", "adaptive_share", "cbce", "adanormalhedge", "sadl", "fixed_share", "ader"}
+        Weight rule. "auto" is "adaptive_share" for several kinds, "cbce" for the cover, for which
+        "adanormalhedge" and "sadl" are, too. "fixed_share" and "ader" are for learners that are
+        always on: several kinds, or else 12 COMID learners with the rates
+        eta0 / sqrt(first_interval * 4^j).
     output : {"average", "sample", "best"}
         Predict with the weighted mean of the metrics, with one drawn by its weight, or with the
         most trusted one.
@@ -176,11 +183,10 @@ class SADL(EnsembleLearner):
     >>> report = tracker.partial_fit(pairs[1000:], y[1000:]).drift_report(since=before)
     >>> sorted(report.features[:2].tolist())
     [0, 1]
+    >>> sorted({expert.kind for expert in tracker.experts_})
+    ['margin', 'plain', 'target']
     >>> tracker.resolved_.combiner
-    'cbce'
-    >>> (learners,) = tracker.resolved_.banks
-    >>> learners.divergence, learners.learning_rate, learners.replays
-    ('burg', 0.8, 24)
+    'adaptive_share'
     """
 
     def __init__(
@@ -191,7 +197,7 @@ class SADL(EnsembleLearner):
         rho: float | str = "auto",
         eta0: float | str = "auto",
         first_interval: int = 1,
-        experts: str = "cover",
+        experts: str = "auto",
         combiner: str = "auto",
         output: str = "average",
         weight_loss: str = "capped",
@@ -247,12 +253,13 @@ class SADL(EnsembleLearner):
 
     def resolve(self, n_features: int) -> EnsembleSettings:
         """What the settings come to for so many features; nothing is learned or changed."""
-        auto = choice("experts", self.experts, AUTO_COMBINER)
-        name = auto if self.combiner == "auto" else self.combiner
+        whole("n_features", n_features)
+        experts = self._experts()
+        name = AUTO_COMBINER[experts] if self.combiner == "auto" else self.combiner
         combiner = choice("combiner", name, COMBINERS)
         choice("output", self.output, OUTPUTS)
         weight_loss = choice("weight_loss", self.weight_loss, ASKED_WEIGHT_LOSSES)
-        if self.experts == "kinds":
+        if experts == "kinds":
             self._check_kinds(combiner.always_on)
             banks = several_kinds(n_features)
         else:
@@ -268,15 +275,26 @@ class SADL(EnsembleLearner):
             cap=positive("cap", self.cap),
         )
 
+    def _experts(self) -> str:
+        """Which experts: several kinds, unless a setting of others is given."""
+        choice("experts", self.experts, dict.fromkeys(("auto", *AUTO_COMBINER)))
+        if self.experts != "auto":
+            return self.experts
+        of_kinds = self.combiner in ("auto", AUTO_COMBINER["kinds"])
+        return "kinds" if of_kinds and not self._asked_of_the_cover() else "cover"
+
+    def _asked_of_the_cover(self) -> dict[str, Any]:
+        """The settings that several kinds do not have, where they are not the usual ones."""
+        usual, asked = type(self)().get_params(), self.get_params()
+        return {name: asked[name] for name in OF_THE_COVER if asked[name] != usual[name]}
+
     def _check_kinds(self, always_on: bool) -> None:
         """Several kinds have settings of their own, and are always on."""
-        usual = type(self)().get_params()
-        for name in OF_THE_COVER:
-            if (asked := self.get_params()[name]) != usual[name]:
-                raise ValueError(
-                    f"experts='kinds' with {name}={asked!r}: these experts have their own; leave "
-                    "it out, or use experts='cover'"
-                )
+        for name, asked in self._asked_of_the_cover().items():
+            raise ValueError(
+                f"experts='kinds' with {name}={asked!r}: these experts have their own; leave "
+                "it out, or use experts='cover'"
+            )
         if not always_on:
             raise ValueError(
                 f"experts='kinds' with combiner={self.combiner!r}: they are always on; leave it "
@@ -333,25 +351,18 @@ class SADL(EnsembleLearner):
         return Round(experts.p[:n_active].copy(), experts.losses[:n_active].copy())
 
     @exclusive
-    def for_neighbours(self) -> StaticEmbedding:
-        """The embedding of this moment for neighbours and clusters.
-
-        Pairs tell which distances are large and which small; among near neighbours, what counts is
-        how much points of the same class differ in each direction. With ``experts="kinds"`` this
-        embedding therefore rests for a third on the metric of `transform`, and for two on the
-        inverse covariance of the latest similar pairs. Else it is the one of `transform`.
-
-        Returns
-        -------
-        StaticEmbedding
-            With ``transform``, ``components_``, ``get_metric`` and ``pair_distance``; it does not
-            change when learning goes on.
-        """
+    def neighbour_components(self) -> Floats:
+        """L of the metric for neighbours and clusters; see `for_neighbours`."""
         check_is_fitted(self)
-        components = self.components_
-        if isinstance(self.engine_, NeighbourEnsemble):
-            components = self.engine_.neighbours(self.weights_).components()
-        return StaticEmbedding(components, self.preprocessor_)
+        engine = self.engine_
+        if not isinstance(engine, NeighbourEnsemble) or "components" in self.set_by_hand_:
+            return super().neighbour_components()
+        if "neighbours" not in self._computed:
+            found = engine.neighbours(self.weights_).components()
+            found.flags.writeable = False
+            self._computed["neighbours"] = found
+        components: Floats = self._computed["neighbours"]
+        return components
 
     def _selected(self) -> int:
         if self.resolved_.output == "sample":

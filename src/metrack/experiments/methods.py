@@ -179,8 +179,15 @@ class Follower:
         )
 
     def embed(self, points: Floats) -> Floats:
-        """The points in the learned embedding; before anything is learned, as they are."""
-        return np.asarray(self.estimator.transform(points)) if self.started else points
+        """The points in the learned embedding; before anything is learned, as they are.
+
+        A study looks for neighbours and clusters: where an estimator has an embedding for these,
+        it is taken.
+        """
+        if not self.started:
+            return points
+        view = getattr(self.estimator, "for_neighbours", lambda: self.estimator)()
+        return np.asarray(view.transform(points))
 
 
 def _takes_points(estimator: Any) -> bool:

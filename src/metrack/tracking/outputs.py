@@ -22,14 +22,16 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a cell that a spreadsheet wou
 Row = Sequence[object]
 
 
-def transform(state: Path, items: Path, out: Path | None) -> int:
+def transform(state: Path, items: Path, out: Path | None, for_neighbours: bool = False) -> int:
     """Embed the items of a file; returns how many."""
     if out is not None and out.suffix not in ENDINGS:
         raise ValueError(f"{out}: the name must end in {', '.join(ENDINGS)}")
     tracking = Tracking.load(state)
     found = read_items(items, tracking.features)
     try:
-        embedded = tracking.learner.transform(found.points)
+        learner = tracking.learner
+        view = learner.for_neighbours() if for_neighbours else learner
+        embedded = view.transform(found.points)
     except ValueError as error:
         raise ValueError(f"{items}: {error}") from None
     names = [f"e_{i + 1}" for i in range(embedded.shape[1])]

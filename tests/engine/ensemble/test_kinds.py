@@ -62,27 +62,25 @@ def learn(bank, u, y, sizes=(10_000,)):
     return Predictions(*map(np.concatenate, zip(*found, strict=True)))
 
 
-def test_margin_learners_are_the_textbooks():
-    u, y = stream()
-    bank = AlwaysOnBank(N, Margin(), PACE)
-    found = learn(bank, u, y)
-    for j, (rate, rho, replays, window) in enumerate(zip(*PACE, strict=True)):
-        settings = {"divergence": "burg", "regularizer": "logdet", "step": "implicit"}
-        learner = DenseCOMID(N, learning_rate=rate, rho=rho, **settings)
-        q, mu = textbook.follow(learner, u, y, replays, window, MOST).T
-        np.testing.assert_allclose(found.q[:, j], q, rtol=1e-8)
-        np.testing.assert_allclose(found.mu[:, j], mu, rtol=1e-8)
-        np.testing.assert_allclose(bank.metric(j, 1.0).matrix(), learner.M, rtol=1e-7, atol=1e-9)
-        assert bank.mu[j] == pytest.approx(learner.mu)
+def margin_learner(rate, rho):
+    settings = {"divergence": "burg", "regularizer": "logdet", "step": "implicit"}
+    return DenseCOMID(N, learning_rate=rate, rho=rho, **settings)
 
 
-def test_target_learners_are_the_textbooks():
+def target_learner(rate, rho):
+    return textbook.DenseTarget(N, learning_rate=rate, rho=rho)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dense", "unit"), [(Margin(), margin_learner, 1.0), (Target(), target_learner, 2.0)]
+)
+def test_learners_are_the_textbooks(kind, dense, unit):
     u, y = stream()
-    bank = AlwaysOnBank(N, Target(), PACE)
+    bank = AlwaysOnBank(N, kind, PACE)
     found = learn(bank, u, y)
     for j, (rate, rho, replays, window) in enumerate(zip(*PACE, strict=True)):
-        learner = textbook.DenseTarget(N, learning_rate=rate, rho=rho)
-        plain = textbook.follow(learner, u / np.sqrt(2.0), y, replays, window, MOST)
+        learner = dense(rate, rho)
+        plain = textbook.follow(learner, u / np.sqrt(unit), y, replays, window, MOST)
         q, mu = textbook.calibrated(plain[:, 0], y).T
         np.testing.assert_allclose(found.q[:, j], q, rtol=1e-8)
         np.testing.assert_allclose(found.mu[:, j], mu, rtol=1e-8)
@@ -96,10 +94,11 @@ def test_without_replays_a_margin_learner_is_comid():
     u, y = stream()
     pace = Pace(np.array([0.1]), np.array([0.0]), np.array([0]), np.array([1]))
     rule = Rule(HINGE, BURG, IMPLICIT, CONSTANT, 0.0, N, 0, 0)
-    ours = learn(AlwaysOnBank(N, Margin(), pace), u, y)
-    theirs = learn(MirrorBank(N, rule, Ladder(0.1), DENSE_FACTOR), u, y)
-    np.testing.assert_array_equal(ours.q, theirs.q)
-    np.testing.assert_array_equal(ours.mu, theirs.mu)
+    ours, theirs = AlwaysOnBank(N, Margin(), pace), MirrorBank(N, rule, Ladder(0.1), DENSE_FACTOR)
+    for bank in (ours, theirs):
+        learn(bank, u, y)
+    np.testing.assert_array_equal(ours.learners.factor, theirs.learners.factor)
+    np.testing.assert_array_equal(ours.learners.mu, theirs.learners.mu)
 
 
 @pytest.mark.parametrize("kind", [Margin(), Target()])

@@ -109,7 +109,7 @@ class AlwaysOnBank:
     @property
     def mu(self) -> Floats:
         """Threshold of each learner."""
-        return self.learners.mu if kind_of(self.kind).has_threshold else self.calibration.threshold
+        return self.calibration.threshold
 
     @property
     def recent(self) -> int:
@@ -131,26 +131,21 @@ class AlwaysOnBank:
         )
         state = State(self.learners, self.generator)
         learn(state, self.kind, self.pace, material, predictions, work)
-        if not kind_of(self.kind).has_threshold:
-            calibrate(self.calibration, predictions, material.chunk.y)
+        calibrate(self.calibration, predictions, material.chunk.y)
 
     def metric(self, j: int, unit: float) -> Factored:
         """Metric of learner j, over ``unit``."""
-        return DENSE_FACTOR.metric(self.learners, j, self._geometry, unit / self._scales[j])
+        return DENSE_FACTOR.metric(
+            self.learners, j, self._geometry, unit / scales(self.calibration)[j]
+        )
 
     def mixture(self, p: Floats, unit: float) -> Factored:
         """The weighted sum of the first learners' metrics, over ``unit``."""
         n = self.n_features
-        weights = np.sqrt(p * self._scales[: len(p)] / unit)
+        weights = np.sqrt(p * scales(self.calibration)[: len(p)] / unit)
         rows = (weights[:, None, None] * self.learners.factor[: len(p)]).reshape(-1, n)
         values, vectors = np.linalg.eigh(rows.T @ rows)
         return Factored(np.maximum(values[::-1], 0.0), vectors.T[::-1], 0.0)
-
-    @property
-    def _scales(self) -> Floats:
-        if kind_of(self.kind).has_threshold:
-            return np.ones(len(self.pace.rate))
-        return scales(self.calibration)
 
     def continue_from(self, old: "AlwaysOnBank") -> None:
         """Go on from what a bank has learned, with perhaps fewer features."""
@@ -180,7 +175,7 @@ def learn(
         u = difference(chunk, row, work.full)
         for j in range(learners.mu.size):
             q = squared_distance(learners, work.scratch, j, geometry, u)
-            predictions.q[row, j], predictions.mu[row, j] = q, learners.mu[j]
+            predictions.q[row, j] = q
             _take_step(state, kind, pace, work, j, Pair(u, chunk.y[row], q))
         for k in range(work.drawn.size):
             work.drawn[k] = draw(state.generator)

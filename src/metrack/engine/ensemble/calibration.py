@@ -1,9 +1,9 @@
 """Squared distances of learners on different scales, made comparable: a scale and a threshold each.
 
-A learner whose own threshold is not learned, or that has none, says q on a scale of its own. Its
-margin is y (a - c q / m), where m is the mean of its q of late; a and c take gradient steps of the
-hinge loss, each in units of the root of its own squared gradients of late (AdaGrad with
-forgetting), and no further than the pair asks. What is predicted is c q / m and the threshold a.
+A learner says q on a scale of its own. Its margin is y (a - c q / m), where m is the mean of its q
+of late; a and c take gradient steps of the hinge loss, each in units of the root of its own squared
+gradients of late (AdaGrad with forgetting), and no further than the pair asks. What is predicted is
+c q / m and the threshold a, with the means of a and c of late: so steps may be long.
 """
 
 import math
@@ -15,8 +15,9 @@ from metrack.engine.ensemble.bank import Predictions
 from metrack.engine.numerics.kernels import Floats, inner, kernel
 from metrack.engine.numerics.records import TINY, floats
 
-RATE = 0.3
-KEPT = 1.0 - 1.0 / 300.0  # of what was remembered, at each pair
+RATE = 2.0
+MEMORY = 300.0  # pairs
+KEPT = 1.0 - 1.0 / MEMORY  # of what was remembered, at each pair
 LEAST = 1e-3  # of c: distances must not count the other way round
 NONE = 1e-300  # a mean below this is none
 
@@ -24,8 +25,10 @@ NONE = 1e-300  # a mean below this is none
 class Calibration(NamedTuple):
     """What is known of each learner's scale."""
 
-    threshold: Annotated[Floats, floats("J", least=1.0)]  # a
-    slope: Annotated[Floats, floats("J", least=LEAST)]  # c
+    threshold: Annotated[Floats, floats("J", least=1.0)]  # mean of a
+    slope: Annotated[Floats, floats("J", least=LEAST)]  # mean of c
+    # a and c themselves.
+    iterates: Annotated[Floats, floats("J", 2, least=LEAST)]
     total: Annotated[Floats, floats("J", least=0.0)]  # of q, forgetting
     pairs: Annotated[Floats, floats("J", least=0.0)]  # of pairs, forgetting
     # Of the gradients with regard to a and c, forgetting.
@@ -36,16 +39,20 @@ def new_calibration(n_learners: int) -> Calibration:
     """A margin of 2 - 2 q / m: half way between q = 0 and twice the mean."""
     J = n_learners
     return Calibration(
-        np.full(J, 2.0), np.full(J, 2.0), np.zeros(J), np.zeros(J), np.full((J, 2), 1e-8)
+        np.full(J, 2.0),
+        np.full(J, 2.0),
+        np.full((J, 2), 2.0),
+        np.zeros(J),
+        np.zeros(J),
+        np.full((J, 2), 1e-8),
     )
 
 
 def scales(calibration: Calibration) -> Floats:
-    """By how much each learner's squared distances are multiplied now."""
+    """By how much each learner's squared distances are multiplied now; 1 where nothing was seen."""
     seen = calibration.total > NONE
     mean = np.where(seen, calibration.total, 1.0) / np.where(seen, calibration.pairs, 1.0)
-    found: Floats = calibration.slope / mean
-    return found
+    return np.where(seen, calibration.slope / mean, 1.0)
 
 
 @kernel
@@ -68,8 +75,18 @@ def calibrate(calibration: Calibration, predictions: Predictions, y: Floats) -> 
 
 @inner
 def _learn(calibration: Calibration, j: int, y: float, x: float) -> None:
-    a, c, squares = calibration.threshold, calibration.slope, calibration.squares[j]
-    lacking = 1.0 - y * (a[j] - c[j] * x)
+    iterates = calibration.iterates[j]
+    _take_step(iterates, calibration.squares[j], y, x)
+    # The first steps count alike, so that the start is soon forgotten.
+    share = max(1.0 / MEMORY, 1.0 / (calibration.pairs[j] + 2.0))
+    calibration.threshold[j] += share * (iterates[0] - calibration.threshold[j])
+    calibration.slope[j] += share * (iterates[1] - calibration.slope[j])
+
+
+@inner
+def _take_step(iterates: Floats, squares: Floats, y: float, x: float) -> None:
+    a, c = iterates[0], iterates[1]
+    lacking = 1.0 - y * (a - c * x)
     squares[0] *= KEPT
     squares[1] *= KEPT
     if lacking <= 0.0:
@@ -78,5 +95,5 @@ def _learn(calibration: Calibration, j: int, y: float, x: float) -> None:
     squares[1] += x * x
     up, down = 1.0 / math.sqrt(squares[0]), x / math.sqrt(squares[1])
     step = y * min(RATE, lacking / (up + down * x))
-    a[j] = max(a[j] + step * up, 1.0)
-    c[j] = max(c[j] - step * down, LEAST)
+    iterates[0] = max(a + step * up, 1.0)
+    iterates[1] = max(c - step * down, LEAST)

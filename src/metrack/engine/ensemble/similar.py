@@ -3,7 +3,7 @@
 Pairs tell which distances are large and which small. Among near neighbours all are small, and what
 counts is how much points of the same class differ in each direction: the covariance S of the
 differences of similar pairs. Its inverse is what LDA and RCA whiten by. Here S forgets
-exponentially, over a quarter of the effective window, the trusted experts' memory.
+exponentially, over a fifth of the effective window, the trusted experts' memory.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,9 @@ from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel
 from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference
 from metrack.engine.numerics.records import floats
 
-SHARE = 0.25  # of the effective window
+SHARE = 0.2  # of the effective window
 SHORTEST = 8.0  # pairs
 SHRINKAGE = 0.1  # of the mean eigenvalue, added to all
-WEIGHT = 2.0  # of the inverse, beside the experts' metric of the same trace
 
 
 class Similar(NamedTuple):
@@ -37,7 +36,7 @@ def new_similar(n_features: int) -> Similar:
 
 
 def for_neighbours(similar: Similar, metric: Factored) -> Factored:
-    """A metric, and so much of the inverse covariance; its trace stays what it was."""
+    """Half of a metric, and as much of the inverse covariance; its trace stays what it was."""
     n, mean = len(similar.scatter), np.trace(similar.scatter) / len(similar.scatter)
     trace = float(metric.values.sum() + metric.outside * (n - len(metric.values)))
     if mean <= 0.0 or trace <= 0.0:
@@ -45,7 +44,7 @@ def for_neighbours(similar: Similar, metric: Factored) -> Factored:
     values, vectors = np.linalg.eigh(similar.scatter / mean)
     inverse = 1.0 / (np.maximum(values, 0.0) + SHRINKAGE)
     whitening = (vectors * (inverse * trace / inverse.sum())) @ vectors.T
-    values, vectors = np.linalg.eigh((metric.matrix() + WEIGHT * whitening) / (1.0 + WEIGHT))
+    values, vectors = np.linalg.eigh(0.5 * (metric.matrix() + whitening))
     return Factored(np.maximum(values[::-1], 0.0), vectors.T[::-1], 0.0)
 
 

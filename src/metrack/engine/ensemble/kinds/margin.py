@@ -22,4 +22,4 @@ def asked(record: Margin, question: Question) -> Asked:
     return Asked(b, min(max(mu + gain(BURG, mu, b), 1.0), LARGEST))
 
 
-MARGIN = register(Kind("margin", Margin(), asked, has_threshold=True))
+MARGIN = register(Kind("margin", Margin(), asked))

@@ -39,15 +39,11 @@ class Kind:
         Its class tells the kind from others, its fields are parameters.
     asked : compiled function
         What the function of this module of the same name says.
-    has_threshold : bool
-        Whether a learner's threshold is learned along; else its scale and threshold are found by
-        `calibration`.
     """
 
     name: str
     record: Any
     asked: Any
-    has_threshold: bool
 
 
 KINDS: dict[str, Kind] = {}

@@ -30,4 +30,4 @@ def asked(record: Target, question: Question) -> Asked:
     return Asked(step / question.q, question.mu) if question.q > 0.0 else Asked(0.0, question.mu)
 
 
-TARGET = register(Kind("target", Target(), asked, has_threshold=False))
+TARGET = register(Kind("target", Target(), asked))
