@@ -32,6 +32,7 @@ LEARNERS = {
     "SADL-published": (SADL.as_published(eta0=0.5, random_state=0), 6),
     "SADL-best": (SADL(combiner="cbce", output="best", divergence="burg"), 6),
     "SADL-frame": (SADL(n_components=2), 40),
+    "SADL-wide": (SADL(experts="kinds"), 66),
     "OnlineITML": (OnlineITML(), 6),
     "LEGO": (LEGO(), 6),
     "LEGO-unscaled": (LEGO(scale=None), 12),

@@ -49,12 +49,11 @@ def test_units_and_order_of_features():
         )
 
 
-def test_many_features_replay_less():
-    few, many = (
-        max(each.replays for each in SADL(experts="kinds").resolve(n).banks[1].learners)
-        for n in (64, 200)
-    )
-    assert (few, many) == (8, 1)
+def test_learners_of_many_directions_replay_less():
+    _, narrow, wide, _ = SADL(experts="kinds").resolve(200).banks
+    assert (narrow.width, wide.width) == (32, 192)
+    assert [max(each.replays for each in bank.learners) for bank in (narrow, wide)] == [8, 2]
+    assert {bank.width for bank in SADL(experts="kinds").resolve(64).banks[:3]} == {0}
 
 
 @pytest.mark.parametrize(
@@ -110,4 +109,4 @@ def test_what_settings_came_to_reads_as_text():
     found = dict(rows(SADL(experts="kinds").resolve(25)))
     assert found["always_on 1: learns"] == "margin"
     first = found["always_on 1: learners"].split("; ")[0]
-    assert first == "learning_rate 0.003, rho 0.0035, replays 8, window 256"
+    assert first == "learning_rate 0.003, rho 0.0035, replays 8, window 256, outside 1"

@@ -494,7 +494,7 @@ def bank_came_to(**values):
         ("sadl", came_to(combiner="other"), "known are .*cbce"),
         ("sadl", came_to(combiner="ader"), "'ader' where the settings say 'cbce'"),
         ("sadl", came_to(cap=0.0), "resolved.cap"),
-        ("sadl", bank_came_to(replays=0), "256 slots, expected 0"),
+        ("sadl", bank_came_to(replays=0), "256 slots of 3 features, expected 0"),
         ("sadl", bank_came_to(first_interval=1 << 62), "first_interval"),
         ("sadl", bank_came_to(first_interval=0), "first_interval is 0"),
         ("sadl", bank_came_to(on_cover=False), "n_always_on=6"),

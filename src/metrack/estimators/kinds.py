@@ -7,15 +7,21 @@ import numpy as np
 from metrack.engine.ensemble.always_on import LONGEST_WINDOW, MOST_REPLAYS, AlwaysOnBank, Pace
 from metrack.engine.ensemble.kinds import KINDS
 from metrack.engine.ensemble.plain import PlainBank
-from metrack.engine.numerics.records import TINY, Number, Sizes, declared
+from metrack.engine.numerics.records import MOST, TINY, Number, Sizes, declared
 from metrack.estimators.resolved import BANKS, BankSettings, Name
 
 REPLAYS, REPLAYS_UP_TO = 8, 64  # pairs; features: beyond, fewer, as a step's cost grows
+LEAST_REPLAYS = 2
 PULL = 0.25  # over n_features: a pair says something about one direction, the pull is in all
+
+WHOLE_UP_TO = 64  # features: beyond, learners work on directions of a basis
+NARROW, WIDE = 32, 192  # directions: few are learned fast, many hold more
+OUTSIDE = 0.25  # weight of plain distance where narrow learners have no directions
 
 # Rate, share of the pull to plain distance, and how many of the last pairs are replayed; 0: none.
 MARGIN = ((0.003, 0.35, 256), (0.01, 0.35, 256), (0.03, 0.7, 64))
-TARGET = ((0.1, 0.0, 0), (0.3, 0.33, 64), (0.1, 0.33, 64), (0.03, 0.33, 256), (0.1, 0.0, 1024))
+TARGET = ((0.3, 0.33, 64), (0.1, 0.33, 64), (0.03, 0.33, 256))
+WIDE_TARGET = ((0.1, 0.0, 0), (0.1, 0.0, 1024))
 
 
 class Learner(NamedTuple):
@@ -25,6 +31,10 @@ class Learner(NamedTuple):
     rho: Annotated[float, Number()]
     replays: Annotated[int, Number(0, MOST_REPLAYS, whole=True)]
     window: Annotated[int, Number(1, LONGEST_WINDOW, whole=True)]
+    outside: Annotated[float, Number()] = 1.0
+
+
+ADDED = {"outside": 1.0}  # what rows of earlier states do not say
 
 
 class Learners:
@@ -40,7 +50,9 @@ class Learners:
             raise ValueError(f"{name} is {value!r}; it must be a list of learners")
         fields = declared(Learner).items()
         return tuple(
-            Learner(**{f: holds.checked(row[f], f"{name}.{f}", sizes) for f, holds in fields})
+            Learner(
+                **{f: holds.checked((ADDED | row)[f], f"{name}.{f}", sizes) for f, holds in fields}
+            )
             for row in value
         )
 
@@ -54,25 +66,32 @@ class AlwaysOnSettings(NamedTuple):
         What a pair asks for.
     learners : tuple of Learner
         Their rates, how strongly they are pulled to plain distance, how many recent pairs they
-        replay after each, and of how many.
+        replay after each, and of how many; the weight of plain distance beyond their directions.
+    width : int
+        Directions of a basis that they work on; 0: all features.
     """
 
     learns: Annotated[str, Name(KINDS)]
     learners: Annotated[tuple[Learner, ...], Learners()]
+    width: Annotated[int, Number(0, MOST, whole=True)] = 0
 
     @property
     def kind(self) -> str:
         """Under which they are saved."""
         return "always_on"
 
+    def dimensions(self, n_features: int) -> int:
+        """How many features it works on; 0: whatever there is."""
+        return min(self.width or n_features, n_features)
+
     def build(self, n_features: int) -> AlwaysOnBank:
         """The learners, at their start."""
-        rate, rho, replays, window = map(np.array, zip(*self.learners, strict=True))
-        return AlwaysOnBank(n_features, KINDS[self.learns].record, Pace(rate, rho, replays, window))
+        pace = Pace(*map(np.array, zip(*self.learners, strict=True)))
+        return AlwaysOnBank(n_features, KINDS[self.learns].record, pace)
 
     def smallest(self) -> "AlwaysOnSettings":
-        """The same for one feature."""
-        return self
+        """The same for one direction."""
+        return self._replace(width=min(self.width, 1))
 
     def check(self, n_features: int) -> None:
         """Whatever holds what its fields declare can be built."""
@@ -85,6 +104,10 @@ class PlainSettings(NamedTuple):
     def kind(self) -> str:
         """Under which it is saved."""
         return "plain"
+
+    def dimensions(self, n_features: int) -> int:
+        """Whatever there is."""
+        return 0
 
     def build(self, n_features: int) -> PlainBank:
         """The expert, at its start."""
@@ -103,16 +126,28 @@ BANKS |= {"always_on": AlwaysOnSettings, "plain": PlainSettings}
 
 def several_kinds(n_features: int) -> tuple[BankSettings, ...]:
     """Margin learners, target learners and plain distance."""
+    narrow, wide, outside = 0, 0, 1.0
+    if n_features > WHOLE_UP_TO:
+        narrow, wide, outside = NARROW, min(WIDE, n_features), OUTSIDE
     return (
-        AlwaysOnSettings("margin", _learners(MARGIN, n_features)),
-        AlwaysOnSettings("target", _learners(TARGET, n_features)),
+        _bank("margin", MARGIN, n_features, narrow, outside),
+        _bank("target", TARGET, n_features, narrow, outside),
+        _bank("target", WIDE_TARGET, n_features, wide, 1.0),
         PlainSettings(),
     )
 
 
-def _learners(rows: tuple[tuple[float, float, int], ...], n_features: int) -> tuple[Learner, ...]:
-    replays = max(1, round(REPLAYS * min(1.0, (REPLAYS_UP_TO / n_features) ** 2)))
-    return tuple(
-        Learner(rate, pull * PULL / n_features, replays if window else 0, max(window, 1))
+def _bank(
+    learns: str,
+    rows: tuple[tuple[float, float, int], ...],
+    n_features: int,
+    width: int,
+    outside: float,
+) -> AlwaysOnSettings:
+    n = width or n_features
+    replays = max(LEAST_REPLAYS, round(REPLAYS * min(1.0, (REPLAYS_UP_TO / n) ** 2)))
+    learners = tuple(
+        Learner(rate, pull * PULL / n, replays if window else 0, max(window, 1), outside)
         for rate, pull, window in rows
     )
+    return AlwaysOnSettings(learns, learners, width)

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble import (
+    basis,
     calibration,
     combine,
     mirror,
@@ -63,6 +64,7 @@ PARTS = {
     "generator": "generator",
     "calibration": "calibration",
     "similar": "similar",
+    "basis": "basis",
 }
 # From what the settings came to.
 FOLLOWS = {"n_features", "banks", "spread", "roster", "combination"}
@@ -78,6 +80,7 @@ RECORDS: dict[str, Any] = {
     "generator": replay.GENERATOR,
     "calibration": calibration.Calibration,
     "similar_pairs": similar.Similar,
+    "basis": basis.Basis,
     "plain_counters": targets.COUNTERS,
     "dense_metric": targets.Metric,
     "similarity": oasis.Similarity,
@@ -261,9 +264,9 @@ def _unpack_engine(resolved: Resolved, described: Mapping[str, Any], arrays: Arr
     own, saved = getattr(small, "banks", ()), described["banks"]
     if len(saved) != len(own):
         raise ValueError(f"there are {len(saved)} banks, and of this learner {len(own)}")
+    sizes: list[int] = getattr(resolved, "dimensions", list)()
     banks = [
-        _unpack_parts(bank, f"banks.{i}.", saved[i], arrays, resolved.n_features)
-        for i, bank in enumerate(own)
+        _unpack_parts(bank, f"banks.{i}.", saved[i], arrays, sizes[i]) for i, bank in enumerate(own)
     ]
     engine: Any = resolved.build()
     holders = [engine, *getattr(engine, "banks", ())]

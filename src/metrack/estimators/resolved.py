@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, NamedTuple, Protocol
 
 from metrack.engine.ensemble.bank import Bank
+from metrack.engine.ensemble.basis import BasisEnsemble
 from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES, Combination
 from metrack.engine.ensemble.combiners.protocol import RECORDS
 from metrack.engine.ensemble.cover import LONGEST_FIRST
@@ -89,11 +90,14 @@ class BankSettings(Protocol):
     def kind(self) -> str:
         """Under which they are saved."""
 
+    def dimensions(self, n_features: int) -> int:
+        """How many features, or directions of a basis, it works on; 0: whatever there is."""
+
     def build(self, n_features: int) -> Bank:
         """The learners, at their start."""
 
     def smallest(self) -> "BankSettings":
-        """The same for one feature."""
+        """The same for one feature, or one direction."""
 
     def check(self, n_features: int) -> None:
         """Refuse what cannot be built, before anything is allocated."""
@@ -155,6 +159,10 @@ class MirrorSettings(NamedTuple):
     def kind(self) -> str:
         """Under which they are saved."""
         return "mirror"
+
+    def dimensions(self, n_features: int) -> int:
+        """All features."""
+        return n_features
 
     def build(self, n_features: int) -> MirrorBank:
         """The learners, at their start."""
@@ -229,14 +237,26 @@ class EnsembleSettings(NamedTuple):
             WEIGHT_LOSSES[self.weight_loss],
             self.cap,
         )
-        banks = [each.build(self.n_features) for each in self.banks]
-        # Several kinds come with a second output.
-        kind = Ensemble if len(banks) == 1 else NeighbourEnsemble
+        sizes = zip(self.banks, self.dimensions(), strict=True)
+        banks = [bank.build(size) for bank, size in sizes]
+        kind = Ensemble
+        if len(banks) > 1:  # several kinds come with a second output
+            kind = BasisEnsemble if self._on_basis else NeighbourEnsemble
         return kind(self.n_features, banks, combination, _scaled(self.units))
 
+    def dimensions(self) -> list[int]:
+        """On how many features, or directions of a basis, each bank works."""
+        any_number = 1 if self._on_basis else self.n_features
+        return [bank.dimensions(self.n_features) or any_number for bank in self.banks]
+
+    @property
+    def _on_basis(self) -> bool:
+        return any(0 < bank.dimensions(self.n_features) < self.n_features for bank in self.banks)
+
     def smallest(self) -> "EnsembleSettings":
-        """The same for one feature: its engine has the same parts, and allocates nothing."""
-        return self._replace(n_features=1, banks=tuple(bank.smallest() for bank in self.banks))
+        """The same for one or two features: its engine has the same parts, and is small."""
+        n_features = 2 if self._on_basis else 1
+        return self._replace(n_features=n_features, banks=tuple(b.smallest() for b in self.banks))
 
     def check(self) -> None:
         """Refuse what cannot be built, before anything is allocated."""
@@ -310,6 +330,7 @@ KINDS: dict[str, Any] = {
     "similarity": SimilaritySettings,
 }
 BANKS: dict[str, Any] = {"mirror": MirrorSettings}
+ADDED = {"width": 0}  # what earlier states do not say
 
 
 def to_plain(resolved: Any) -> dict[str, Any]:
@@ -328,6 +349,7 @@ def from_plain(plain: Mapping[str, Any]) -> Resolved:
 
 def _from_plain(kinds: Mapping[str, Any], plain: Mapping[str, Any], name: str) -> Any:
     kind = kinds[str(Name(kinds).checked(plain["kind"], f"{name}.kind", {}))]
+    plain = {**ADDED, **plain}
     fields = declared(kind).items()
     return kind(**{f: holds.checked(plain[f], f"{name}.{f}", {}) for f, holds in fields})
 

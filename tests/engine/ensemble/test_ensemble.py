@@ -181,7 +181,7 @@ def test_the_buffer_holds_the_last_pairs(sparse):
             csr = sp.csr_array(rows)
             parts = csr.data, csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
         y = np.arange(seen, seen + size, dtype=float)
-        store(buffer, Chunk(*parts, y, np.empty(size), seen))
+        store(buffer, Chunk(*parts, y, np.empty(size), np.empty(0), seen))
         seen += size
         last = np.arange(max(0, seen - 256), seen)
         np.testing.assert_array_equal(buffer.u[last % 256], u[last])

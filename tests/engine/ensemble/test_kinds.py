@@ -29,6 +29,7 @@ PACE = Pace(
     rho=np.array([0.5, 0.02, 0.0]),
     replays=np.array([3, 5, 0]),
     window=np.array([8, 64, 1]),
+    outside=np.ones(3),
 )
 MOST = 5
 
@@ -51,11 +52,12 @@ def learn(bank, u, y, sizes=(10_000,)):
             np.empty(0, np.int64),
             y[rows],
             (given**2).sum(axis=1),
+            np.empty(0),
             done,
         )
         shape = len(given), len(bank.lengths)
         said = Predictions(np.empty(shape), np.empty(shape))
-        bank.learn(Material(chunk, buffer), said)
+        bank.learn(Material(chunk, buffer, np.empty(0)), said)
         store(buffer, chunk)
         found.append(said)
         done, call = done + len(given), call + 1
@@ -78,7 +80,7 @@ def test_learners_are_the_textbooks(kind, dense, unit):
     u, y = stream()
     bank = AlwaysOnBank(N, kind, PACE)
     found = learn(bank, u, y)
-    for j, (rate, rho, replays, window) in enumerate(zip(*PACE, strict=True)):
+    for j, (rate, rho, replays, window) in enumerate(zip(*PACE[:4], strict=True)):
         learner = dense(rate, rho)
         plain = textbook.follow(learner, u / np.sqrt(unit), y, replays, window, MOST)
         q, mu = textbook.calibrated(plain[:, 0], y).T
@@ -92,7 +94,7 @@ def test_learners_are_the_textbooks(kind, dense, unit):
 def test_without_replays_a_margin_learner_is_comid():
     """The same learner as a bank of its own representation and rule has it, bit for bit."""
     u, y = stream()
-    pace = Pace(np.array([0.1]), np.array([0.0]), np.array([0]), np.array([1]))
+    pace = Pace(np.array([0.1]), np.array([0.0]), np.array([0]), np.array([1]), np.ones(1))
     rule = Rule(HINGE, BURG, IMPLICIT, CONSTANT, 0.0, N, 0, 0)
     ours, theirs = AlwaysOnBank(N, Margin(), pace), MirrorBank(N, rule, Ladder(0.1), DENSE_FACTOR)
     for bank in (ours, theirs):

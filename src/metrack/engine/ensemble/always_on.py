@@ -18,17 +18,19 @@ from metrack.engine.ensemble.replay import (
     Replayed,
     draw,
     replayed,
+    replayed_rest,
     replayed_y,
 )
 from metrack.engine.numerics.divergences import BURG
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints, Record, inner, kernel, routine
-from metrack.engine.numerics.pairs import Difference, difference
+from metrack.engine.numerics.pairs import Difference, difference, rest
 from metrack.engine.numerics.records import TINY, counts, floats
 from metrack.engine.representations.dense_factor import (
     DENSE_FACTOR,
     DenseFactor,
     Scratch,
+    change_basis,
     squared_distance,
     update,
 )
@@ -44,6 +46,7 @@ class Pace(NamedTuple):
     rho: Annotated[Floats, floats("J", least=0.0)]
     replays: Annotated[Ints, counts("J", most=MOST_REPLAYS)]  # recent pairs replayed after each
     window: Annotated[Ints, counts("J", least=1, most=LONGEST_WINDOW)]  # of how many
+    outside: Annotated[Floats, floats("J", least=0.0)]  # weight of plain distance beyond a basis
 
 
 class State(NamedTuple):
@@ -147,6 +150,18 @@ class AlwaysOnBank:
         values, vectors = np.linalg.eigh(rows.T @ rows)
         return Factored(np.maximum(values[::-1], 0.0), vectors.T[::-1], 0.0)
 
+    def matrix(self, p: Floats) -> tuple[Floats, float]:
+        """The weighted sum of the learners' metrics: on their directions, and beyond them."""
+        weights = p * scales(self.calibration)
+        rows = (np.sqrt(weights)[:, None, None] * self.learners.factor).reshape(-1, self.n_features)
+        return rows.T @ rows, float(weights @ self.pace.outside)
+
+    def change_basis(self, old: "AlwaysOnBank", turn: Floats) -> None:
+        """Go on from what a bank has learned, with other directions; see `basis.BankOnBasis`."""
+        width = self.n_features
+        self.learners = change_basis(old.learners, turn[:, :width], self.pace.outside)
+        self.generator, self.calibration = old.generator, old.calibration
+
     def continue_from(self, old: "AlwaysOnBank") -> None:
         """Go on from what a bank has learned, with perhaps fewer features."""
         self.learners = DENSE_FACTOR.widen(old.learners, self.learners, self._geometry)
@@ -173,10 +188,12 @@ def learn(
     geometry = Geometry(BURG, work.full.size)
     for row in range(chunk.y.size):
         u = difference(chunk, row, work.full)
+        beyond = rest(chunk.whole, row, u.norm2)
         for j in range(learners.mu.size):
             q = squared_distance(learners, work.scratch, j, geometry, u)
-            predictions.q[row, j] = q
-            _take_step(state, kind, pace, work, j, Pair(u, chunk.y[row], q))
+            pair = Pair(u, chunk.y[row], q, pace.outside[j] * beyond)
+            predictions.q[row, j] = q + pair.beyond
+            _take_step(state, kind, pace, work, j, pair)
         for k in range(work.drawn.size):
             work.drawn[k] = draw(state.generator)
         for j in range(learners.mu.size):
@@ -184,17 +201,18 @@ def learn(
 
 
 class Pair(NamedTuple):
-    """A pair at hand, and the learner's squared distance."""
+    """A pair at hand, and the learner's squared distance: in its features, and beyond them."""
 
     u: Difference
     y: float
     q: float
+    beyond: float
 
 
 @inner
 def _take_step(state: State, kind: Any, pace: Pace, work: Work, j: int, pair: Pair) -> None:
     learners, rate = state.learners, pace.rate[j]
-    answer: Asked = asked(kind, Question(rate, pair.y, pair.q, learners.mu[j]))
+    answer: Asked = asked(kind, Question(rate, pair.y, pair.q + pair.beyond, learners.mu[j]))
     learners.mu[j] = answer.mu
     step = Step(pair.q, answer.b, rate * pace.rho[j])
     update(learners, work.scratch, j, Geometry(BURG, work.full.size), pair.u, step)
@@ -211,4 +229,5 @@ def _replay(
         again = row - work.drawn[k] % within
         u, y = replayed(material, again, work.replayed), replayed_y(material, again)
         q = squared_distance(state.learners, work.scratch, j, geometry, u)
-        _take_step(state, kind, pace, work, j, Pair(u, y, q))
+        beyond = pace.outside[j] * replayed_rest(material, again, u.norm2)
+        _take_step(state, kind, pace, work, j, Pair(u, y, q, beyond))

@@ -56,7 +56,7 @@ class Ensemble:
         self.spread = SPREAD if scaled else 0.0
         self.roster = _roster(self.banks)
         self.scaler: Record = scaler.SCALER()
-        self.recent = replay.new_buffer(n_features, self._recent)
+        self.recent = replay.new_buffer(self.width, self._recent)
         self.counters: Record = COUNTERS()
         if combiner_of(combination.combiner).own_rows > 0 and self.roster.n_per_level > 0:
             raise ValueError("this combiner is for experts that are always on")
@@ -73,10 +73,9 @@ class Ensemble:
 
     def _observe(self, pairs: Pairs, draws: Floats, windows: Floats) -> tuple[Told, Chunk]:
         """What the pass tells, and the pairs in the units in which they were learned."""
-        chunk = scaler.to_scale(self.scaler, pairs, self.spread, self.n_pairs)
+        chunk = self._on_features(scaler.to_scale(self.scaler, pairs, self.spread, self.n_pairs))
         each = [self._learn(bank, chunk) for bank in self.banks]
-        if self.recent.y.size > 0:
-            replay.store(self.recent, chunk)
+        self._keep(chunk)
         self._add_experts()
         predictions = each[0] if len(each) == 1 else self._side_by_side(each)
         told = Told(np.empty(len(pairs.y)), windows)
@@ -87,8 +86,27 @@ class Ensemble:
     def _learn(self, bank: Bank, chunk: Chunk) -> Predictions:
         shape = len(chunk.y), bank.n_active(chunk.seen + len(chunk.y))
         predictions = Predictions(np.empty(shape), np.empty(shape))
-        bank.learn(replay.Material(chunk, self.recent), predictions)
+        bank.learn(replay.Material(chunk, self.recent, self._whole), predictions)
         return predictions
+
+    @property
+    def width(self) -> int:
+        """How many features banks are given."""
+        return self.n_features
+
+    def _on_features(self, chunk: Chunk) -> Chunk:
+        """Pairs by these features."""
+        return chunk
+
+    @property
+    def _whole(self) -> Floats:
+        """Squared lengths of the pairs to be replayed, where these features are not all."""
+        return np.empty(0)
+
+    def _keep(self, chunk: Chunk) -> None:
+        """Keep pairs that may be replayed."""
+        if self.recent.y.size > 0:
+            replay.store(self.recent, chunk)
 
     @property
     def _recent(self) -> int:
@@ -137,7 +155,10 @@ class Ensemble:
         for bank, before in zip(self.banks, old.banks, strict=True):
             bank.continue_from(before)
         if len(self.recent.y) > 0 and len(old.recent.y) > 0:
-            self.recent = replay.widen(old.recent, self.n_features)
+            self.recent = replay.widen(old.recent, self.width)
+        self._continue_combiner(old)
+
+    def _continue_combiner(self, old: "Ensemble") -> None:
         self.experts = old.experts._replace(length=self._lengths())
         self.counters, self.scaler, self.detector = old.counters, old.scaler, old.detector
 
@@ -165,7 +186,7 @@ class Ensemble:
             raise ValueError(f"expert {selected} is selected of {self.n_active} active ones")
         scaler.check(self.scaler, self.n_pairs)
         page_hinkley.check(self.detector, self.n_pairs)
-        replay.check(self.recent, self._recent)
+        replay.check(self.recent, self._recent, self.width)
 
     @property
     def n_pairs(self) -> int:
@@ -243,13 +264,17 @@ class Ensemble:
         """The weighted sum of the first experts' metrics, cut to the capacity."""
         if len(self.banks) == 1:
             return self.banks[0].mixture(p, self.unit)
-        all_p = np.zeros(len(self.experts.length))
-        all_p[: len(p)] = p
-        shares = [all_p[self._place(i)] for i in range(len(self.banks))]
         metrics = [
-            bank.mixture(share, self.unit) for bank, share in zip(self.banks, shares, strict=True)
+            bank.mixture(share, self.unit)
+            for bank, share in zip(self.banks, self._shares(p), strict=True)
         ]
         return mixture_of(metrics, np.ones(len(metrics)), self.n_features)
+
+    def _shares(self, p: Floats) -> list[Floats]:
+        """Weights of the first experts, bank by bank."""
+        all_p = np.zeros(len(self.experts.length))
+        all_p[: len(p)] = p
+        return [all_p[self._place(i)] for i in range(len(self.banks))]
 
 
 def _roster(banks: Sequence[Bank]) -> Roster:

@@ -46,8 +46,9 @@ class PlainBank:
 
     def learn(self, material: Material, predictions: Predictions) -> None:
         """Predict a chunk, and learn its scale and threshold."""
-        predictions.q[:, 0] = material.chunk.norm2
-        calibrate(self.calibration, predictions, material.chunk.y)
+        chunk = material.chunk
+        predictions.q[:, 0] = chunk.whole if chunk.whole.size > 0 else chunk.norm2
+        calibrate(self.calibration, predictions, chunk.y)
 
     def metric(self, j: int, unit: float) -> Factored:
         """A multiple of the identity, over ``unit``."""
@@ -58,6 +59,19 @@ class PlainBank:
         """The same, times its weight."""
         values, vectors, outside = self.metric(0, unit)
         return Factored(p[0] * values, vectors, outside)
+
+    def matrix(self, p: Floats) -> tuple[Floats, float]:
+        """The same, as a matrix of its one direction, and beyond."""
+        scale = float(p[0] * scales(self.calibration)[0])
+        return np.full((1, 1), scale), scale
+
+    def added(self, scatter: Floats, p: Floats) -> Floats:
+        """Nothing: it is plain distance."""
+        return np.zeros_like(scatter)
+
+    def change_basis(self, old: "PlainBank", turn: Floats) -> None:
+        """Plain distance is the same on every basis."""
+        self.calibration = old.calibration
 
     def continue_from(self, old: "PlainBank") -> None:
         """Go on from another; the features that are new have been 0 so far."""

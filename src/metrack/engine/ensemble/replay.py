@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from metrack.engine.numerics.kernels import Floats, Ints, Record, copy, dot, fill, inner, kernel
-from metrack.engine.numerics.pairs import Chunk, Difference
+from metrack.engine.numerics.pairs import Chunk, Difference, rest
 from metrack.engine.numerics.records import Structure, counts, floats
 
 SHORTEST, LONGEST = 32, 256  # intervals of the learners that replay
@@ -26,7 +26,7 @@ class ReplayBuffer(NamedTuple):
 
     # No slots where nothing is replayed. Squares are finite: no feature is beyond 1e40, no unit
     # below 1e-100.
-    u: Annotated[Floats, floats("slots", "n", least=-1e145, most=1e145)]
+    u: Annotated[Floats, floats("slots", "width", least=-1e145, most=1e145)]
     y: Annotated[Floats, floats("slots", least=-1.0, most=1.0)]
 
 
@@ -39,6 +39,7 @@ class Material(NamedTuple):
 
     chunk: Chunk
     recent: ReplayBuffer  # the pairs before the chunk
+    whole: Floats  # their |u|^2, as in the chunk
 
 
 class Replayed(NamedTuple):
@@ -53,10 +54,11 @@ def new_buffer(n_features: int, slots: int) -> ReplayBuffer:
     return ReplayBuffer(np.zeros((slots, n_features)), np.zeros(slots))
 
 
-def check(buffer: ReplayBuffer, slots: int) -> None:
-    """Refuse another number of slots."""
-    if buffer.y.size != slots:
-        raise ValueError(f"the replay buffer has {buffer.y.size} slots, expected {slots}")
+def check(buffer: ReplayBuffer, slots: int, width: int) -> None:
+    """Refuse another number of slots or features."""
+    if buffer.u.shape != (slots, width):
+        found = "{} slots of {}".format(*buffer.u.shape)
+        raise ValueError(f"the replay buffer has {found} features, expected {slots} of {width}")
 
 
 def widen(buffer: ReplayBuffer, n_features: int) -> ReplayBuffer:
@@ -102,17 +104,27 @@ def replayed_y(material: Material, row: int) -> float:
 
 
 @inner
+def replayed_rest(material: Material, row: int, norm2: float) -> float:
+    """What the squared length of such a pair is beyond the features at hand."""
+    chunk, slots = material.chunk, material.recent.y.size
+    if row >= 0:
+        return rest(chunk.whole, row, norm2)
+    return rest(material.whole, (chunk.seen + row) % slots, norm2)
+
+
+@inner
 def replayed(material: Material, row: int, work: Replayed) -> Difference:
     """The difference of a pair of the chunk or, where the row is negative, from before it.
 
-    It is dense: so it makes no difference where it comes from.
+    It is dense: so it makes no difference where it comes from. Of longer ones, the first features
+    are taken.
     """
     chunk, buffer = material.chunk, material.recent
-    u, n = work.u, work.u.size
+    u, n, width = work.u, work.u.size, chunk.where.size
     if row < 0:
-        u = buffer.u[(chunk.seen + row) % buffer.y.size]
+        u = buffer.u[(chunk.seen + row) % buffer.y.size][:n]
     elif chunk.starts.size == 0:
-        u = chunk.u[row * n : (row + 1) * n]
+        u = chunk.u[row * width : row * width + n]
     else:
         fill(u, 0.0, n)
         for i in range(chunk.starts[row], chunk.starts[row + 1]):

@@ -33,7 +33,8 @@ def to_scale(scaler: Record, pairs: Pairs, spread: float, seen: int) -> Chunk:
     With a spread of 0 they stay as they are, and nothing is counted. ``seen`` pairs came before.
     """
     u = pairs.u if spread == 0.0 else np.empty_like(pairs.u)
-    chunk = Chunk(u, pairs.where, pairs.starts, pairs.y, np.empty(pairs.y.size), seen)
+    norm2, whole = np.empty(pairs.y.size), np.empty(0)
+    chunk = Chunk(u, pairs.where, pairs.starts, pairs.y, norm2, whole, seen)
     _to_scale(scaler, pairs, spread, chunk)
     return chunk
 

@@ -16,7 +16,7 @@ from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel
-from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference
+from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, rest
 from metrack.engine.numerics.records import floats
 
 SHARE = 0.2  # of the effective window
@@ -27,7 +27,17 @@ SHRINKAGE = 0.1  # of the mean eigenvalue, added to all
 class Similar(NamedTuple):
     """What similar pairs have shown of late."""
 
-    scatter: Annotated[Floats, floats("n", "n")]  # weighted sum of uu'
+    scatter: Annotated[Floats, floats("width", "width")]  # weighted sum of uu'
+
+
+class Beyond(NamedTuple):
+    """What is outside of the features at hand, where these are directions of a basis."""
+
+    n_features: int
+    scatter: float  # the trace there
+
+
+NOTHING = Beyond(0, 0.0)
 
 
 def new_similar(n_features: int) -> Similar:
@@ -35,17 +45,26 @@ def new_similar(n_features: int) -> Similar:
     return Similar(np.zeros((n_features, n_features)))
 
 
-def for_neighbours(similar: Similar, metric: Factored) -> Factored:
-    """Half of a metric, and as much of the inverse covariance; its trace stays what it was."""
-    n, mean = len(similar.scatter), np.trace(similar.scatter) / len(similar.scatter)
+def for_neighbours(similar: Similar, metric: Factored, beyond: Beyond = NOTHING) -> Factored:
+    """Half of a metric, and as much of the inverse covariance; its trace stays what it was.
+
+    On a basis, the metric's ``outside`` is beyond the features at hand.
+    """
+    n = len(similar.scatter) + beyond.n_features
+    mean = (np.trace(similar.scatter) + beyond.scatter) / n
     trace = float(metric.values.sum() + metric.outside * (n - len(metric.values)))
     if mean <= 0.0 or trace <= 0.0:
         return metric
     values, vectors = np.linalg.eigh(similar.scatter / mean)
     inverse = 1.0 / (np.maximum(values, 0.0) + SHRINKAGE)
-    whitening = (vectors * (inverse * trace / inverse.sum())) @ vectors.T
+    each = beyond.scatter / (mean * max(beyond.n_features, 1))
+    outside = 1.0 / (each + SHRINKAGE)
+    scale = trace / (inverse.sum() + beyond.n_features * outside)
+    whitening = (vectors * (inverse * scale)) @ vectors.T
     values, vectors = np.linalg.eigh(0.5 * (metric.matrix() + whitening))
-    return Factored(np.maximum(values[::-1], 0.0), vectors.T[::-1], 0.0)
+    mixed = 0.5 * (metric.outside + scale * outside)
+    kept = mixed if beyond.n_features > 0 else 0.0
+    return Factored(np.maximum(values[::-1], 0.0), vectors.T[::-1], kept)
 
 
 class NeighbourEnsemble(Ensemble):
@@ -61,20 +80,32 @@ class NeighbourEnsemble(Ensemble):
         self, n_features: int, banks: Sequence[Bank], combination: Combination, scaled: bool
     ) -> None:
         super().__init__(n_features, banks, combination, scaled)
-        self.similar = new_similar(n_features)
+        self.similar = new_similar(self.width)
 
     def observe(self, pairs: Pairs, draws: Floats) -> Floats:
         """Loss suffered on each pair before learning from it."""
         told, chunk = self._observe(pairs, draws, np.empty(len(pairs.y)))
-        follow(self.similar, chunk, told.windows, np.zeros(self.n_features))
+        full, beyond = np.zeros(self.width), self._similar_beyond
+        follow(self.similar, chunk, told.windows, full, beyond)
         return told.losses
+
+    @property
+    def _similar_beyond(self) -> Floats:
+        """Sum of what similar pairs have outside of the features at hand: nothing."""
+        return np.zeros(1)
 
     def continue_from(self, old: Ensemble) -> None:
         """Go on from what another ensemble has learned; see `Ensemble`."""
         super().continue_from(old)
         if isinstance(old, NeighbourEnsemble):
-            n = old.n_features
+            n = old.width
             self.similar.scatter[:n, :n] = old.similar.scatter
+
+    def check(self) -> None:
+        """Refuse a state that no stream can have led to; all records hold what they declare."""
+        super().check()
+        if len(self.similar.scatter) != self.width:
+            raise ValueError(f"similar.scatter is of {len(self.similar.scatter)} features")
 
     def neighbours(self, p: Floats) -> Factored:
         """The mixture, with the inverse covariance of similar pairs."""
@@ -82,12 +113,14 @@ class NeighbourEnsemble(Ensemble):
 
 
 @kernel
-def follow(similar: Similar, chunk: Chunk, windows: Floats, full: Floats) -> None:
+def follow(similar: Similar, chunk: Chunk, windows: Floats, full: Floats, beyond: Floats) -> None:
     """Add a chunk's similar pairs; ``windows`` are effective ones. ``full`` is working memory."""
     for row in range(chunk.y.size):
         u = difference(chunk, row, full)
         if chunk.y[row] > 0.0:
-            _add(similar, u, 1.0 - 1.0 / max(SHARE * windows[row], SHORTEST))
+            kept = 1.0 - 1.0 / max(SHARE * windows[row], SHORTEST)
+            _add(similar, u, kept)
+            beyond[0] = kept * beyond[0] + rest(chunk.whole, row, u.norm2)
 
 
 @inner

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import qr
 
 from metrack.engine.numerics.kernels import Floats
 
@@ -27,8 +28,12 @@ class Factored(NamedTuple):
         """Eigenvalues, falling, and vectors as rows; those of value 0 may be left out."""
         if self.outside == 0.0:
             return self.values, self.vectors
-        values, vectors = np.linalg.eigh(self.matrix())
-        return values[::-1], vectors.T[::-1]
+        n = self.vectors.shape[1]
+        # V' and any orthonormal basis of what it leaves out: Householder's, from V itself.
+        complement = qr(self.vectors.T)[0][:, len(self.vectors) :].T
+        values = np.concatenate([self.values, np.full(n - len(self.values), self.outside)])
+        order = np.argsort(-values, kind="stable")
+        return values[order], np.concatenate([self.vectors, complement])[order]
 
     def components(self) -> Floats:
         """L with M = L'L, rows by falling eigenvalue."""

@@ -18,13 +18,17 @@ class Pairs(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Pairs in the units in which they are learned, with their squared lengths."""
+    """Pairs in the units in which they are learned, with their squared lengths.
+
+    On a basis, see `ensemble.basis`, u are coordinates, and the whole pairs are longer.
+    """
 
     u: Floats
     where: Ints
     starts: Ints  # empty where rows are dense
     y: Floats
     norm2: Floats
+    whole: Floats  # |u|^2 of the whole pairs; empty where u is all there is
     seen: int  # pairs before the first
 
 
@@ -39,10 +43,15 @@ class Difference(NamedTuple):
 
 @inner
 def difference(chunk: Chunk, row: int, full: Floats) -> Difference:
-    """A row of a chunk. Where rows are sparse, ``full`` is 0, or still holds the row before."""
+    """A row of a chunk. Where rows are sparse, ``full`` is 0, or still holds the row before.
+
+    Where ``full`` is shorter than a dense row, its first features are taken.
+    """
     if chunk.starts.size == 0:
-        u = chunk.u[row * full.size : (row + 1) * full.size]
-        return Difference(u, chunk.where, u, chunk.norm2[row])
+        n, width = full.size, chunk.where.size
+        u = chunk.u[row * width : row * width + n]
+        norm2 = chunk.norm2[row] if n == width else dot(u, u, n)
+        return Difference(u, chunk.where[:n], u, norm2)
     if row > 0:
         for i in range(chunk.starts[row - 1], chunk.starts[row]):
             full[chunk.where[i]] = 0.0
@@ -50,6 +59,12 @@ def difference(chunk: Chunk, row: int, full: Floats) -> Difference:
     for i in range(start, stop):
         full[chunk.where[i]] = chunk.u[i]
     return Difference(chunk.u[start:stop], chunk.where[start:stop], full, chunk.norm2[row])
+
+
+@inner
+def rest(whole: Floats, at: int, norm2: float) -> float:
+    """What a pair's squared length is beyond the features at hand; see `Chunk`."""
+    return max(whole[at] - norm2, 0.0) if whole.size > 0 else 0.0
 
 
 @inner

@@ -82,6 +82,25 @@ def widen(learners: DenseFactor, new: DenseFactor, geometry: Geometry) -> DenseF
     return learners._replace(factor=factor)
 
 
+def change_basis(learners: DenseFactor, turn: Floats, outside: Floats) -> DenseFactor:
+    """Learners whose features are other directions; each M is restricted to these.
+
+    Parameters
+    ----------
+    learners : DenseFactor
+        On the first directions of a basis.
+    turn : array (old and new directions, directions)
+        The directions to go on with, by columns, which are orthonormal.
+    outside : array (n_learners,)
+        What multiplies plain distance beyond a learner's directions.
+    """
+    n = learners.factor.shape[1]
+    known, beyond = learners.factor @ turn[:n], turn[n:]
+    rows = np.concatenate([known, np.sqrt(outside)[:, None, None] * beyond], axis=1)
+    factor: Floats = np.linalg.qr(rows, mode="r")  # type: ignore[assignment]
+    return learners._replace(factor=factor)
+
+
 def adopt(source: Source, new: DenseFactor, geometry: Geometry) -> DenseFactor:
     """Learners with the metrics of others; no eigenvalue may be 0."""
     least, most = bounds(geometry.divergence)

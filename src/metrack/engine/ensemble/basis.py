@@ -1,0 +1,343 @@
+"""Learners of many features work on a basis that all share, and that follows the stream.
+
+A whole matrix of n features takes n^2 numbers and as much time a pair. Here a pair is its
+coordinates c = B'u on up to a few hundred orthonormal directions, the columns of B, and what is
+left of |u|^2. Each learner is a dense factor on the first few or on all directions, and plain
+distance, times a number of its own, beyond them:
+
+    M = B A B' + s (I - BB').
+
+Between two renewals learning is exact for metrics of that form. A renewal, after every block of
+pairs, does three things:
+
+1. directions are ordered by what rests on them: the variance of differences there, and how far
+   learners have moved away from plain distance; c'(A - s) is what a learner adds to u'M;
+2. the leading directions of what the block's pairs have outside of the basis take the place of
+   the last ones, so that whatever comes up gets its chance;
+3. all that was learned is carried over: each M is restricted to the new form, which changes
+   nothing where the old directions are still there.
+
+Pairs to be replayed keep their coordinates; in a new direction only those of the last block have
+any. Renewals come at fixed counts of pairs, so that calls of any sizes lead to the same state.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrack.engine.ensemble import replay
+from metrack.engine.ensemble.bank import Bank
+from metrack.engine.ensemble.combine import Combination
+from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.ensemble.similar import Beyond, NeighbourEnsemble, for_neighbours
+from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.kernels import Floats, combine, dot, kernel
+from metrack.engine.numerics.pairs import Chunk, Pairs
+from metrack.engine.numerics.records import TINY, floats
+
+EVERY = 256  # pairs of a block, from some time on
+LAST = 64  # pairs at its end in which new directions are looked for; of the first blocks the most
+NEW = 12  # one in so many directions may be new in a block, where there is no room for more
+MEMORY = 512.0  # pairs that variances rest on
+KEPT = 1.0 - 1.0 / MEMORY
+NOTHING = 1e-10  # a share of the variance that may be rounding's
+
+
+class Basis(NamedTuple):
+    """The directions, and what was seen of differences there."""
+
+    vectors: Annotated[Floats, floats("n", "width", least=-2.0, most=2.0)]  # B; 0 where unused
+    scatter: Annotated[Floats, floats("width", "width")]  # of coordinates, forgetting
+    last: Annotated[Floats, floats(LAST, "n", least=-1e145, most=1e145)]  # differences
+    whole: Annotated[
+        Floats, floats("slots", least=0.0, most=1e300)
+    ]  # |u|^2 of the pairs to be replayed
+    # Of similar pairs' squared lengths, forgetting: what is outside of the basis.
+    similar: Annotated[Floats, floats(1, least=0.0)]
+
+
+def new_basis(n_features: int, width: int, slots: int) -> Basis:
+    """No directions yet: any that no pair has shown would be a matter of rounding."""
+    return Basis(
+        np.zeros((n_features, width)),
+        np.zeros((width, width)),
+        np.zeros((LAST, n_features)),
+        np.zeros(slots),
+        np.zeros(1),
+    )
+
+
+def block_of(t: int) -> tuple[int, int]:
+    """The block that pair t (counted from 0) belongs to: its first pair, and the next one's."""
+    if t == 0:
+        return 0, 1
+    length = EVERY if t >= EVERY else min(1 << (t.bit_length() - 1), LAST)
+    return t - t % length, t - t % length + length
+
+
+def part(pairs: Pairs, start: int, stop: int) -> Pairs:
+    """Some of the pairs, one after another."""
+    y = pairs.y[start:stop]
+    if pairs.starts.size == 0:
+        n = pairs.where.size
+        return pairs._replace(u=pairs.u[start * n : stop * n], y=y)
+    first, last = pairs.starts[start], pairs.starts[stop]
+    starts = pairs.starts[start : stop + 1] - first
+    return Pairs(pairs.u[first:last], pairs.where[first:last], starts, y)
+
+
+@kernel
+def project(vectors: Floats, chunk: Chunk, on_basis: Chunk) -> None:
+    """The coordinates of a chunk's pairs; those that are sparse cost their non-zeros."""
+    width, n = vectors.shape[1], chunk.where.size
+    for row in range(chunk.y.size):
+        c = on_basis.u[row * width : (row + 1) * width]
+        start, stop, where = row * n, (row + 1) * n, chunk.where
+        if chunk.starts.size > 0:
+            start, stop = chunk.starts[row], chunk.starts[row + 1]
+            where = chunk.where[start:stop]
+        combine(c, chunk.u[start:stop], vectors, where, stop - start, width)
+        on_basis.norm2[row] = dot(c, c, width)
+
+
+class BankOnBasis(Bank, Protocol):
+    """A bank whose learners can be given another basis. They work on its first directions."""
+
+    @property
+    def n_features(self) -> int:
+        """How many directions."""
+
+    def added(self, scatter: Floats, p: Floats) -> Floats:
+        """Covariance of what weighted learners add to plain distance's u'M, from that of c."""
+
+    def matrix(self, p: Floats) -> tuple[Floats, float]:
+        """The weighted sum of the learners' metrics: on their directions, and beyond them."""
+
+    def change_basis(self, old: Any, turn: Floats) -> None:
+        """Go on from what such a bank has learned, perhaps itself, with other directions.
+
+        c becomes turn' (c, coordinates on new directions); columns of ``turn`` are orthonormal.
+        """
+
+
+class BasisEnsemble(NeighbourEnsemble):
+    """An ensemble on a basis, as this module says.
+
+    Parameters
+    ----------
+    n_features, combination, scaled
+        As of an `Ensemble`.
+    banks : sequence of BankOnBasis
+        The widest one has as many directions as the basis.
+    """
+
+    banks: tuple[BankOnBasis, ...]
+
+    def __init__(
+        self, n_features: int, banks: Sequence[Bank], combination: Combination, scaled: bool
+    ) -> None:
+        super().__init__(n_features, banks, combination, scaled)
+        self.basis = new_basis(n_features, self.width, self.recent.y.size)
+
+    @property
+    def width(self) -> int:
+        """How many directions the basis has."""
+        return min(self.n_features, max(bank.n_features for bank in self.banks))
+
+    def observe(self, pairs: Pairs, draws: Floats) -> Floats:
+        """Loss suffered on each pair before learning from it."""
+        losses, done = np.empty(len(pairs.y)), 0
+        while done < len(losses):
+            begin, end = block_of(self.n_pairs)
+            stop = min(done + end - self.n_pairs, len(losses))
+            losses[done:stop] = super().observe(part(pairs, done, stop), draws[done:stop])
+            done = stop
+            if self.n_pairs == end:
+                self._renew(begin)
+        return losses
+
+    def _on_features(self, chunk: Chunk) -> Chunk:
+        replay.store(replay.ReplayBuffer(self.basis.last, np.empty(LAST)), chunk)
+        size, width = len(chunk.y), self.width
+        found = Chunk(
+            np.empty(size * width),
+            np.arange(width),
+            np.empty(0, np.int64),
+            chunk.y,
+            np.empty(size),
+            chunk.norm2,
+            chunk.seen,
+        )
+        project(self.basis.vectors, chunk, found)
+        return found
+
+    @property
+    def _whole(self) -> Floats:
+        return self.basis.whole
+
+    @property
+    def _similar_beyond(self) -> Floats:
+        return self.basis.similar
+
+    def _keep(self, chunk: Chunk) -> None:
+        super()._keep(chunk)
+        whole = self.basis.whole
+        whole[np.arange(chunk.seen, chunk.seen + len(chunk.y)) % len(whole)] = chunk.whole
+
+    def _renew(self, begin: int) -> None:
+        """Order directions, take up new ones, and carry everything over."""
+        basis, recent = self.basis, self.recent
+        last = np.arange(max(self.n_pairs - LAST, 0), self.n_pairs)
+        seen, slots = basis.last[last % LAST], last % len(recent.y)
+        new = self._new_directions(seen, recent.u[slots])
+        # Coordinates on old and new directions; on the latter they are known of the last pairs.
+        known = np.pad(recent.u, ((0, 0), (0, new.shape[1])))
+        known[slots, self.width :] = seen @ new
+        block = known[np.arange(begin, self.n_pairs) % len(recent.y)]
+        faded = KEPT ** np.arange(len(block) - 1, -1, -1)
+        scatter = _widened(basis.scatter * KEPT ** len(block), new.shape[1])
+        scatter += (block * faded[:, None]).T @ block
+        self.recent = recent._replace(u=known)
+        self.basis = basis._replace(vectors=np.hstack([basis.vectors, new]), scatter=scatter)
+        self._widen_similar(new.shape[1])
+        self._carry(self._turn(scatter, self.banks), self.banks)
+
+    def _carry(self, turn: Floats, banks: Sequence[Any]) -> None:
+        """Go on with the columns of ``turn`` as directions."""
+        vectors, scatter = self.basis.vectors @ turn, turn.T @ self.basis.scatter @ turn
+        self.basis = self.basis._replace(vectors=vectors, scatter=scatter)
+        self.recent = self.recent._replace(u=self.recent.u @ turn)
+        similar, outside = self.similar.scatter, self.basis.similar
+        total = np.trace(similar) + outside[0]
+        self.similar = self.similar._replace(scatter=turn.T @ similar @ turn)
+        outside[0] = max(total - np.trace(self.similar.scatter), 0.0)
+        for bank, old in zip(self.banks, banks, strict=True):
+            bank.change_basis(old, turn)
+
+    def _new_directions(self, differences: Floats, c: Floats) -> Floats:
+        """The leading directions of what pairs have outside of the basis."""
+        vectors = self.basis.vectors
+        outside = differences - c @ vectors.T
+        values, mixing = np.linalg.eigh(outside @ outside.T)
+        free = int(np.sum(~_in_use(self.basis)))
+        least = NOTHING * np.sum(differences**2)
+        wanted = min(max(-(-self.width // NEW), free), int(np.sum(values > least)), self.width)
+        found = outside.T @ mixing[:, len(values) - wanted :][:, ::-1]
+        found -= vectors @ (vectors.T @ found)  # once more, since rounding has grown
+        return np.linalg.qr(found)[0]
+
+    def _turn(self, scatter: Floats, banks: Sequence[Any]) -> Floats:
+        """From coordinates on old and new directions to those that are kept, in their order."""
+        width, n_new = self.width, len(scatter) - self.width
+        old = scatter[:width, :width] / max(np.trace(scatter), TINY)  # nothing can overflow
+        weight = old.copy()
+        for bank, share in zip(banks, self._shares(self.weights), strict=True):
+            own = bank.n_features
+            weight[:own, :own] += bank.added(old[:own, :own], share)
+        _, order = np.linalg.eigh(weight)
+        kept = order[:, ::-1][:, : width - n_new]
+        # New ones come before those that are not in use yet.
+        first = min(int(np.sum(_in_use(self.basis))), width - n_new)
+        turn = np.zeros((len(scatter), width))
+        turn[:width, :first] = kept[:, :first]
+        turn[width:, first : first + n_new] = np.eye(n_new)
+        turn[:width, first + n_new :] = kept[:, first:]
+        return turn
+
+    def _widen_similar(self, n_new: int) -> None:
+        """What similar pairs have outside of the basis is the same in all directions there."""
+        scatter, outside = _widened(self.similar.scatter, n_new), self.basis.similar
+        each = outside[0] / max(self.n_features - self.width, 1)
+        scatter[range(self.width, len(scatter)), range(self.width, len(scatter))] = each
+        outside[0] -= n_new * each
+        self.similar = self.similar._replace(scatter=scatter)
+
+    def continue_from(self, old: Ensemble) -> None:
+        """Go on from an ensemble of the same kinds, on a basis or on all of its features."""
+        if not isinstance(old, NeighbourEnsemble):
+            raise TypeError(f"{type(old).__name__} has other learners")
+        self._continue_combiner(old)
+        before = old.basis if isinstance(old, BasisEnsemble) else _as_basis(old.recent)
+        n, width = before.vectors.shape
+        more = self.width - width
+        self.recent = replay.widen(old.recent, self.width)
+        self.similar = old.similar._replace(scatter=_widened(old.similar.scatter, more))
+        vectors = np.pad(before.vectors, ((0, self.n_features - n), (0, more)))
+        self.basis = self.basis._replace(
+            vectors=vectors,
+            scatter=_widened(before.scatter, more),
+            whole=before.whole.copy(),
+            similar=before.similar.copy(),
+        )
+        self.basis.last[:, :n] = before.last
+        turn = np.eye(self.width)
+        if not isinstance(old, BasisEnsemble):
+            turn = self._turn(self.basis.scatter, old.banks)
+        self._carry(turn, old.banks)
+
+    def check(self) -> None:
+        """Refuse a state that no stream can have led to; all records hold what they declare."""
+        super().check()
+        expected = new_basis(self.n_features, self.width, len(self.recent.y))
+        for found, like, name in zip(self.basis, expected, Basis._fields, strict=True):
+            if found.shape != like.shape:
+                raise ValueError(f"basis.{name} is {found.shape}, expected {like.shape}")
+
+    def metric(self, expert: int) -> Factored:
+        """Metric of an expert."""
+        return self.mixture(np.eye(len(self.experts.length))[expert])
+
+    def mixture(self, p: Floats) -> Factored:
+        """The weighted sum of the first experts' metrics."""
+        return self._lifted(*self._on_basis(p))
+
+    def neighbours(self, p: Floats) -> Factored:
+        """The mixture, with the inverse covariance of similar pairs."""
+        matrix, outside = self._on_basis(p)
+        used = np.flatnonzero(_in_use(self.basis))
+        own = np.ix_(used, used)
+        values, vectors = np.linalg.eigh(matrix[own])
+        similar = self.similar._replace(scatter=self.similar.scatter[own])
+        beyond = Beyond(self.n_features - len(used), float(self.basis.similar[0]))
+        found = for_neighbours(similar, Factored(values, vectors.T, outside), beyond)
+        matrix[own] = found.matrix()
+        return self._lifted(matrix, found.outside)
+
+    def _on_basis(self, p: Floats) -> tuple[Floats, float]:
+        """The weighted sum of the first experts' metrics, on the basis and outside of it."""
+        total, outside = np.zeros((self.width, self.width)), 0.0
+        for bank, share in zip(self.banks, self._shares(p), strict=True):
+            matrix, beyond = bank.matrix(share)
+            own = len(matrix)
+            total[:own, :own] += matrix
+            total[range(own, self.width), range(own, self.width)] += beyond
+            outside += beyond
+        return total / self.unit, outside / self.unit
+
+    def _lifted(self, matrix: Floats, outside: float) -> Factored:
+        """A metric on the basis, as one of all features."""
+        vectors, used = self.basis.vectors, _in_use(self.basis)
+        values, mixing = np.linalg.eigh(matrix[np.ix_(used, used)])
+        rows = (vectors[:, used] @ mixing).T
+        everything = len(rows) == self.n_features
+        return Factored(np.maximum(values[::-1], 0.0), rows[::-1], 0.0 if everything else outside)
+
+
+def _as_basis(recent: replay.ReplayBuffer) -> Basis:
+    """All features as directions, as recent pairs saw them."""
+    u = recent.u
+    n, whole = u.shape[1], np.einsum("ij,ij->i", u, u)
+    return new_basis(n, n, len(u))._replace(vectors=np.eye(n), scatter=u.T @ u, whole=whole)
+
+
+def _in_use(basis: Basis) -> NDArray[np.bool_]:
+    """Which directions there are already."""
+    found: NDArray[np.bool_] = np.einsum("ij,ij->j", basis.vectors, basis.vectors) > 0.5
+    return found
+
+
+def _widened(matrix: Floats, more: int) -> Floats:
+    found: Floats = np.pad(matrix, (0, more))
+    return found

@@ -1,0 +1,122 @@
+"""SADL with more features than a whole matrix a learner can be afforded for."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import metrack
+from metrack import SADL
+from metrack.estimators import persistence
+from tests.estimators.learners import make_stream, state
+
+WIDTHS = [66, 200]  # the basis is the whole space, or not
+
+
+def make(**settings):
+    return SADL(experts="kinds", **settings)
+
+
+@pytest.fixture(scope="module", params=WIDTHS)
+def learned(request):
+    """A stream, and a tracker in the middle of a block of it."""
+    stream = make_stream(request.param, n_pairs=700)
+    return stream, make().partial_fit(stream.pairs[:300], stream.y[:300])
+
+
+def test_saved_and_resumed_it_goes_on_bit_for_bit(learned, tmp_path):
+    stream, tracker = learned
+    tracker.save(tmp_path)
+    first, second = metrack.load(tmp_path), make().fit(stream.pairs[:300], stream.y[:300])
+    rest = stream.pairs[300:], stream.y[300:]
+    np.testing.assert_array_equal(first.observe(*rest), second.observe(*rest))
+    assert state(first) == state(second)
+    ours, theirs = (each.for_neighbours().components_ for each in (first, second))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_read_outs_agree(learned):
+    stream, tracker = learned
+    M, points = tracker.get_mahalanobis_matrix(), stream.points
+    n = points.shape[1]
+    np.testing.assert_allclose(M, tracker.engine_.mixture(tracker.weights_).matrix(), atol=1e-10)
+    assert tracker.components_.shape == (n, n)
+    assert np.linalg.eigvalsh(M)[0] > 0.0
+    u = stream.pairs[:, 0] - stream.pairs[:, 1]
+    expected = np.sqrt(np.einsum("ij,jk,ik->i", u, M, u))
+    np.testing.assert_allclose(tracker.pair_distance(stream.pairs), expected, atol=1e-9)
+    embedded = tracker.transform(points)
+    np.testing.assert_allclose(embedded, points @ tracker.components_.T, atol=1e-9)
+    gaps = np.linalg.norm(embedded[stream.rows[:, 0]] - embedded[stream.rows[:, 1]], axis=1)
+    np.testing.assert_allclose(gaps, expected, atol=1e-9)
+    np.testing.assert_allclose(
+        np.trace(tracker.for_neighbours().get_mahalanobis_matrix()), np.trace(M)
+    )
+
+
+def test_units():
+    stream = make_stream(200, n_pairs=300)
+    losses = make().observe(stream.pairs, stream.y)
+    found = make().observe(1000.0 * stream.pairs, stream.y)
+    np.testing.assert_allclose(found, losses, rtol=1e-6, atol=1e-6)
+
+
+def test_sparse_points():
+    stream = make_stream(200, n_pairs=300)
+    sparse = make(preprocessor=sp.csr_array(stream.points))
+    losses = sparse.observe(stream.rows, stream.y)
+    expected = make().observe(stream.pairs, stream.y)
+    np.testing.assert_allclose(losses, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("n", "wider"), [(3, 70), (40, 300), (66, 80), (66, 300), (200, 260)])
+def test_widened_it_goes_on(n, wider, tmp_path):
+    """With the metric that it had: nearly, where learners on all features come to have few."""
+    stream = make_stream(n, n_pairs=150)
+    tracker = make().fit(stream.pairs, stream.y)
+    M, mu, weights = tracker.get_mahalanobis_matrix(), tracker.mu_, tracker.weights_
+    tracker.widen(wider)
+    assert (tracker.mu_, tracker.n_features_in_) == (mu, wider)
+    np.testing.assert_array_equal(tracker.weights_, weights)
+    now = tracker.get_mahalanobis_matrix()
+    assert np.linalg.eigvalsh(now)[0] > 0.0
+    if n > 64:
+        np.testing.assert_allclose(now[:n, :n], M, atol=1e-9 * np.abs(M).max())
+        np.testing.assert_allclose(now[:n, n:], 0.0, atol=1e-9 * np.abs(M).max())
+    else:
+        for j in (6, 7):  # of many directions
+            kept = tracker.engine_.metric(j).matrix()[:n, :n]
+            learner = make().fit(stream.pairs, stream.y).engine_.metric(j).matrix()
+            np.testing.assert_allclose(kept, learner, atol=1e-9 * np.abs(learner).max())
+    tracker.save(tmp_path)
+    then = make_stream(wider, n_pairs=200, seed=1)
+    losses = tracker.observe(then.pairs, then.y)
+    np.testing.assert_array_equal(metrack.load(tmp_path).observe(then.pairs, then.y), losses)
+    assert np.isfinite(losses).all()
+
+
+def test_a_state_has_a_bounded_size():
+    rng = np.random.default_rng(0)
+    pairs = rng.normal(size=(300, 2, 768))
+    tracker = make().fit(pairs, np.where(rng.random(300) < 0.5, 1, -1))
+    arrays = persistence.pack(tracker).arrays
+    assert sum(array.nbytes for array in arrays.values()) < 5e6
+
+
+def test_a_question_in_directions_of_small_variance_is_found():
+    """Many directions of little variance, six of which begin to matter: a class apart each."""
+    rng = np.random.default_rng(1)
+    n, dim, n_pairs = 220, 4, 2000
+    points = rng.normal(size=(1000, n))
+    classes = rng.integers(dim + 1, size=1000)
+    points[:, 180 : 180 + dim] += 3.0 * rng.normal(size=(dim + 1, dim))[classes]
+    points *= np.arange(1, n + 1) ** -0.25
+    points = points @ np.linalg.qr(rng.normal(size=(n, n)))[0]
+    rows = rng.integers(1000, size=(n_pairs, 2))
+    even = rng.random(n_pairs) < 0.5
+    same = rng.permutation(1000)
+    for i in np.flatnonzero(even):  # half of the pairs are alike
+        alike = same[classes[same] == classes[rows[i, 0]]]
+        rows[i, 1] = alike[rng.integers(len(alike))]
+    y = np.where(classes[rows[:, 0]] == classes[rows[:, 1]], 1, -1)
+    tracker = make().fit(points[rows[:-500]], y[:-500])
+    assert tracker.score(points[rows[-500:]], y[-500:]) > 0.85
