@@ -15,6 +15,7 @@ from metrack.estimators.inputs import (
     LabelsLike,
     Lookup,
     PairBatch,
+    Points,
     PointsLike,
     TuplesLike,
     are_ids,
@@ -108,9 +109,14 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _embed(self, X: PointsLike) -> Floats:
         points = points_of(X, self.preprocessor_, self.n_features_in_)
-        embedded = np.asarray(points @ self._directions().T)
+        embedded = np.asarray(self._turned(points))
         given = getattr(self, "preprocessor", None) if are_ids(X, self.preprocessor_) else X
         return embedded.astype(float_type(given), copy=False)
+
+    def _turned(self, points: Points) -> Floats:
+        """Points times the directions."""
+        found: Floats = points @ self._directions().T
+        return found
 
     def _directions(self) -> Floats:
         """Rows onto which `transform` projects."""
@@ -167,9 +173,13 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Learned distance (not squared) between the two points of each pair."""
         check_is_fitted(self)
         batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
-        embedded = np.asarray(batch.differences(0, len(batch)) @ self.components_.T)
+        return np.sqrt(self._squares(batch.differences(0, len(batch))))
+
+    def _squares(self, differences: Points) -> Floats:
+        """Squared distances."""
+        embedded = np.asarray(differences @ self.components_.T)
         squares: Floats = np.einsum("ij,ij->i", embedded, embedded)
-        return np.sqrt(squares)
+        return squares
 
     def pair_score(self, pairs: TuplesLike) -> Floats:
         """Similarity of each pair: the negative of its distance."""

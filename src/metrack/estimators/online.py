@@ -23,6 +23,7 @@ from metrack.estimators.inputs import (
     LabelsLike,
     Lookup,
     PairBatch,
+    Points,
     Preprocessor,
     TuplesLike,
     check_labels,
@@ -122,7 +123,8 @@ class OnlineEmbedding(Embedding):
             components: Floats = self.set_by_hand_["components"]
             return components
         if "components" not in self._computed:
-            self._computed["components"] = self._metric().components()
+            metric = self._computed.pop("metric", None) or self._metric()
+            self._computed["components"] = metric.components()
             self._computed["components"].flags.writeable = False
         components = self._computed["components"]
         return components
@@ -140,6 +142,31 @@ class OnlineEmbedding(Embedding):
         given.flags.writeable = False
         self._computed = {}
         self.set_by_hand_["components"] = given
+
+    def _structured(self) -> Factored | None:
+        """The metric, where it is plain but in a few directions: L takes longer than points do."""
+        if "components" in self._computed or "components" in self.set_by_hand_:
+            return None
+        if "metric" not in self._computed:
+            self._computed["metric"] = self._metric()
+        metric: Factored = self._computed["metric"]
+        return metric if metric.outside > 0.0 else None
+
+    @exclusive
+    def _turned(self, points: Points) -> Floats:
+        if isinstance(points, np.ndarray) and getattr(self, "n_components", None) is None:
+            metric = self._structured()
+            if metric is not None:
+                return metric.embed(points)
+        return super()._turned(points)
+
+    @exclusive
+    def _squares(self, differences: Points) -> Floats:
+        if isinstance(differences, np.ndarray):
+            metric = self._structured()
+            if metric is not None:
+                return metric.squared_distances(differences)
+        return super()._squares(differences)
 
     @property
     def rank_(self) -> int:

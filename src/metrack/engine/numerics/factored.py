@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import qr
+from scipy.linalg import lapack, qr
 
 from metrack.engine.numerics.kernels import Floats
 
+BLOCK = 64  # columns of a matrix that LAPACK works on at a time
 ROUNDING = 1e-14  # a mixture's eigenvalues below this share of the largest are no directions
 
 
@@ -28,12 +29,43 @@ class Factored(NamedTuple):
         """Eigenvalues, falling, and vectors as rows; those of value 0 may be left out."""
         if self.outside == 0.0:
             return self.values, self.vectors
-        n = self.vectors.shape[1]
-        # V' and any orthonormal basis of what it leaves out: Householder's, from V itself.
-        complement = qr(self.vectors.T)[0][:, len(self.vectors) :].T
-        values = np.concatenate([self.values, np.full(n - len(self.values), self.outside)])
-        order = np.argsort(-values, kind="stable")
-        return values[order], np.concatenate([self.vectors, complement])[order]
+        values, vectors, above = self._falling()
+        # V' and an orthonormal basis of what it leaves out: Householder's, from V itself.
+        others = qr(vectors.T)[0][:, len(vectors) :].T
+        alike = np.full(len(others), self.outside)
+        return (
+            np.concatenate([values[:above], alike, values[above:]]),
+            np.concatenate([vectors[:above], others, vectors[above:]]),
+        )
+
+    def _falling(self) -> tuple[Floats, Floats, int]:
+        """Eigenvalues and V' in their order, and how many are not below all others."""
+        order = np.argsort(-self.values, kind="stable")
+        return self.values[order], self.vectors[order], int(np.sum(self.values >= self.outside))
+
+    def embed(self, points: Floats) -> Floats:
+        """Points times the transpose of `components`; quicker, where V is narrow."""
+        values, vectors, above = self._falling()
+        rank = len(values)
+        if self.outside == 0.0 or rank == 0 or values[-1] == 0.0:
+            embedded: Floats = points @ self.components().T
+            return embedded
+        # The reflections of `eigenpairs`, applied to points. V is orthonormal: they turn it to the
+        # first axes, or minus these.
+        reflections, tau, _, _ = lapack.dgeqrf(vectors.T)
+        lwork = BLOCK * len(points)
+        turned = lapack.dormqr("L", "T", reflections, tau, points.T, lwork)[0].T
+        turned[:, :rank] *= np.sqrt(values) * np.sign(np.diag(reflections))
+        turned[:, rank:] *= np.sqrt(self.outside)
+        parts = turned[:, :above], turned[:, rank:], turned[:, above:rank]
+        return np.concatenate(parts, axis=1)
+
+    def squared_distances(self, u: Floats) -> Floats:
+        """Those of differences, row by row."""
+        along = u @ self.vectors.T
+        above = np.einsum("ij,ij,j->i", along, along, self.values - self.outside)
+        found: Floats = np.maximum(above + self.outside * np.einsum("ij,ij->i", u, u), 0.0)
+        return found
 
     def components(self) -> Floats:
         """L with M = L'L, rows by falling eigenvalue."""
