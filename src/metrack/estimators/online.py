@@ -114,6 +114,12 @@ class OnlineEmbedding(Embedding):
         """The metric that stands for all that was learned."""
         return self.engine_.metric(0)
 
+    def _read_metric(self) -> Factored:
+        if "metric" not in self._computed:
+            self._computed["metric"] = self._metric()
+        metric: Factored = self._computed["metric"]
+        return metric
+
     @property
     @exclusive
     def components_(self) -> Floats:
@@ -123,8 +129,7 @@ class OnlineEmbedding(Embedding):
             components: Floats = self.set_by_hand_["components"]
             return components
         if "components" not in self._computed:
-            metric = self._computed.pop("metric", None) or self._metric()
-            self._computed["components"] = metric.components()
+            self._computed["components"] = self._read_metric().components()
             self._computed["components"].flags.writeable = False
         components = self._computed["components"]
         return components
@@ -145,11 +150,9 @@ class OnlineEmbedding(Embedding):
 
     def _structured(self) -> Factored | None:
         """The metric, where it is plain but in a few directions: L takes longer than points do."""
-        if "components" in self._computed or "components" in self.set_by_hand_:
+        if "components" in self.set_by_hand_:
             return None
-        if "metric" not in self._computed:
-            self._computed["metric"] = self._metric()
-        metric: Factored = self._computed["metric"]
+        metric = self._read_metric()
         return metric if metric.outside > 0.0 else None
 
     @exclusive
