@@ -7,7 +7,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c c
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo study test test-portable bench bench-tracking bench-track fuzz lint docs dist clean
+.PHONY: demo study test test-portable bench bench-tracking bench-width bench-track fuzz lint docs dist clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
@@ -30,6 +30,10 @@ bench: .venv/installed
 bench-tracking: .venv/installed
 	$(BIN)/python benchmarks/tracking.py
 	$(BIN)/python benchmarks/families.py --jobs 2
+
+# Speed, state size and quality from 8 to 4,096 features; the table and figure of the docs.
+bench-width: .venv/installed
+	$(BIN)/python benchmarks/width.py
 
 # Ten million pairs through a pipe, twice; some minutes.
 bench-track: .venv/installed

@@ -1,0 +1,162 @@
+"""Speed, state size and quality of the tracker by the number of features.
+
+    make bench-width            the table of docs/which-method.md, and docs/figures/width.png
+
+Points have features of falling variance, as embeddings have: that of the i-th is 1 / i. Classes lie
+in three features at a time, 3 standard deviations apart; half-way, three others decide. No method
+here looks at the axes, so nothing need be turned.
+
+Time: the processor's, the median over blocks of 250 pairs, one thread. AUC: every 250 pairs on
+1,000 fresh ones.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np
+
+from benchmarks.families import auc, fresh_pairs
+from benchmarks.tracking_tables import markdown_table
+from metrack import SADL, OnlineITML
+from metrack.estimators.persistence import pack
+from metrack.streams import LabelledStream, abrupt
+
+FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "width.png"
+
+WIDTHS = (8, 16, 25, 50, 64, 96, 128, 256, 384, 512, 768, 1024, 1536, 2048, 4096)
+QUESTION, EVERY = 1_500, 250  # pairs
+N_POINTS, N_FRESH, DIM, N_CLASSES, APART = 1_500, 1_000, 3, 6, 3.0
+WHOLE_UP_TO = 1_536  # features: beyond, one whole matrix takes too long to wait for
+
+
+def stream(n, question=QUESTION, seed=5001):
+    rng = np.random.default_rng(seed)  # the same classes for every n
+    points = rng.normal(size=(N_POINTS, 2 * DIM))
+    labels = {}
+    for i, name in enumerate("AB"):
+        labels[name] = rng.integers(N_CLASSES, size=N_POINTS)
+        centres = APART / np.sqrt(2.0) * rng.normal(size=(N_CLASSES, DIM))
+        points[:, i * DIM : (i + 1) * DIM] += centres[labels[name]]
+    points = np.hstack([points, rng.normal(size=(N_POINTS, n - 2 * DIM))])
+    points /= np.sqrt(np.arange(1, n + 1))
+    schedule = abrupt("A", "B", length=question)
+    return LabelledStream(points, labels, schedule=schedule, similar=0.5, random_state=seed)
+
+
+def looks(source):
+    """Fresh pairs, by when they are looked at."""
+    rng = np.random.default_rng(0)
+    marks = range(EVERY, len(source) + 1, EVERY)
+    return {
+        mark: fresh_pairs(source.points(mark - 1), source.labels(mark - 1), rng) for mark in marks
+    }
+
+
+def follow(learner, source, fresh):
+    """Microseconds a pair, and mean AUC."""
+    rows, y = source.pairs()
+    spent, found = [], []
+    for mark, (differences, alike) in fresh.items():
+        block = slice(mark - EVERY, mark)
+        pairs = source.preprocessor[rows[block]]
+        start = time.process_time()
+        learner.observe(pairs, y[block])
+        spent.append((time.process_time() - start) / EVERY * 1e6)
+        both = np.stack([differences, np.zeros_like(differences)], axis=1)
+        found.append(auc(learner.pair_distance(both), alike))
+    return float(np.median(spent)), float(np.mean(found))
+
+
+def measure(n, question=QUESTION):
+    """One line of the table."""
+    source = stream(n, question)
+    fresh = looks(source)
+    tracker = SADL(experts="kinds")
+    tracker_us, tracker_auc = follow(tracker, source, fresh)
+    single_us = single_auc = None
+    if n <= WHOLE_UP_TO:
+        single_us, single_auc = follow(OnlineITML(), source, fresh)
+    plain = [auc((u**2).sum(axis=1), alike) for u, alike in fresh.values()]
+    return {
+        "n": n,
+        "us": tracker_us,
+        "single_us": single_us,
+        "state": sum(array.nbytes for array in pack(tracker).arrays.values()) / 1e6,
+        "auc": tracker_auc,
+        "single_auc": single_auc,
+        "plain_auc": float(np.mean(plain)),
+    }
+
+
+def table(records):
+    """As Markdown."""
+
+    def rate(us):
+        return "" if us is None else f"{1e6 / us:,.0f}"
+
+    titles = ["features", "pairs a second", "`OnlineITML`'s", "state, MB"]
+    titles += ["AUC", "`OnlineITML`'s", "plain distance's"]
+    rows = [
+        [
+            f"{each['n']:,}",
+            rate(each["us"]),
+            rate(each["single_us"]),
+            f"{each['state']:.1f}",
+            f"{each['auc']:.3f}",
+            "" if each["single_auc"] is None else f"{each['single_auc']:.3f}",
+            f"{each['plain_auc']:.3f}",
+        ]
+        for each in records
+    ]
+    return markdown_table(titles, rows)
+
+
+def draw(records, path):
+    """The same as a figure."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, panels = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
+    n = [each["n"] for each in records]
+    whole = [each for each in records if each["single_us"] is not None]
+    n_whole = [each["n"] for each in whole]
+    panels[0].loglog(n, [1e6 / each["us"] for each in records], "o-", label="SADL")
+    single = [1e6 / each["single_us"] for each in whole]
+    panels[0].loglog(n_whole, single, "s--", label="OnlineITML")
+    panels[0].set(title="pairs a second", xlabel="features")
+    panels[1].loglog(n, [each["state"] for each in records], "o-")
+    panels[1].set(title="state, MB", xlabel="features")
+    panels[2].semilogx(n, [each["auc"] for each in records], "o-", label="SADL")
+    panels[2].semilogx(n_whole, [each["single_auc"] for each in whole], "s--", label="OnlineITML")
+    panels[2].semilogx(n, [each["plain_auc"] for each in records], "^:", label="plain distance")
+    panels[2].set(title="AUC", xlabel="features")
+    for panel in (panels[0], panels[2]):
+        panel.legend(frameon=False)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def main():
+    """Measure, print and draw everything."""
+    warm = np.random.default_rng(0).normal(size=(2, 2, 80))
+    for learner in (SADL(experts="kinds"), OnlineITML()):  # compiled before anything is timed
+        learner.observe(warm, [1, -1])
+    records = []
+    for n in WIDTHS:
+        records.append(measure(n))
+        print(f"{n} features: {records[-1]['us']:.0f} us a pair", flush=True)
+    draw(records, FIGURE)
+    print(table(records))
+
+
+if __name__ == "__main__":
+    main()
