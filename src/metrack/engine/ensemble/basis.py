@@ -10,8 +10,8 @@ distance, times a number of its own, beyond them:
 Between two renewals learning is exact for metrics of that form. A renewal, after every block of
 pairs, does three things:
 
-1. directions are ordered by what rests on them: the variance of differences there, and how far
-   learners have moved away from plain distance; c'(A - s) is what a learner adds to u'M;
+1. directions are ordered by what rests on them: the variance of differences there, and how far the
+   mixture of all learners has moved away from plain distance, by the covariance of (A / s - I) c;
 2. the leading directions of what the block's pairs have outside of the basis take the place of
    the last ones, so that whatever comes up gets its chance;
 3. all that was learned is carried over: each M is restricted to the new form, which changes
@@ -108,9 +108,6 @@ class BankOnBasis(Bank, Protocol):
     @property
     def n_features(self) -> int:
         """How many directions."""
-
-    def added(self, scatter: Floats, p: Floats) -> Floats:
-        """Covariance of what weighted learners add to plain distance's u'M, from that of c."""
 
     def matrix(self, p: Floats) -> tuple[Floats, float]:
         """The weighted sum of the learners' metrics: on their directions, and beyond them."""
@@ -232,11 +229,9 @@ class BasisEnsemble(NeighbourEnsemble):
         """From coordinates on old and new directions to those that are kept, in their order."""
         width, n_new = self.width, len(scatter) - self.width
         old = scatter[:width, :width] / max(np.trace(scatter), TINY)  # nothing can overflow
-        weight = old.copy()
-        for bank, share in zip(banks, self._shares(self.weights), strict=True):
-            own = bank.n_features
-            weight[:own, :own] += bank.added(old[:own, :own], share)
-        _, order = np.linalg.eigh(weight)
+        matrix, outside = self._on_basis(self.weights, banks)
+        added = matrix / outside - np.eye(width)
+        _, order = np.linalg.eigh(old + added @ old @ added)
         kept = order[:, ::-1][:, : width - n_new]
         # New ones come before those that are not in use yet.
         first = min(int(np.sum(_in_use(self.basis))), width - n_new)
@@ -291,11 +286,11 @@ class BasisEnsemble(NeighbourEnsemble):
 
     def mixture(self, p: Floats) -> Factored:
         """The weighted sum of the first experts' metrics."""
-        return self._lifted(*self._on_basis(p))
+        return self._lifted(*self._on_basis(p, self.banks))
 
     def neighbours(self, p: Floats) -> Factored:
         """The mixture, with the inverse covariance of similar pairs."""
-        matrix, outside = self._on_basis(p)
+        matrix, outside = self._on_basis(p, self.banks)
         used = np.flatnonzero(_in_use(self.basis))
         own = np.ix_(used, used)
         values, vectors = np.linalg.eigh(matrix[own])
@@ -305,10 +300,10 @@ class BasisEnsemble(NeighbourEnsemble):
         matrix[own] = found.matrix()
         return self._lifted(matrix, found.outside)
 
-    def _on_basis(self, p: Floats) -> tuple[Floats, float]:
+    def _on_basis(self, p: Floats, banks: Sequence[Any]) -> tuple[Floats, float]:
         """The weighted sum of the first experts' metrics, on the basis and outside of it."""
         total, outside = np.zeros((self.width, self.width)), 0.0
-        for bank, share in zip(self.banks, self._shares(p), strict=True):
+        for bank, share in zip(banks, self._shares(p), strict=True):
             matrix, beyond = bank.matrix(share)
             own = len(matrix)
             total[:own, :own] += matrix

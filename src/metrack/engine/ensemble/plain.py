@@ -65,10 +65,6 @@ class PlainBank:
         scale = float(p[0] * scales(self.calibration)[0])
         return np.full((1, 1), scale), scale
 
-    def added(self, scatter: Floats, p: Floats) -> Floats:
-        """Nothing: it is plain distance."""
-        return np.zeros_like(scatter)
-
     def change_basis(self, old: "PlainBank", turn: Floats) -> None:
         """Plain distance is the same on every basis."""
         self.calibration = old.calibration
