@@ -147,6 +147,11 @@ class PairBatch(TupleBatch):
         """Rows x - z of a range of pairs."""
         return self.member(0, start, stop) - self.member(1, start, stop)
 
+    def pieces(self) -> Iterator[Points]:
+        """Differences, piece by piece."""
+        for start, stop in self._ranges():
+            yield self.differences(start, stop)
+
     def chunks(self, y: Floats) -> Iterator[Pairs]:
         """Differences and labels, piece by piece."""
         for start, stop in self._ranges():

@@ -11,7 +11,7 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.targets import DenseMetric
-from metrack.estimators import persistence
+from metrack.estimators import active, persistence
 from metrack.estimators.base import (
     Embedding,
     MahalanobisLearner,
@@ -24,13 +24,15 @@ from metrack.estimators.inputs import (
     Lookup,
     PairBatch,
     Points,
+    PointsLike,
     Preprocessor,
     TuplesLike,
     check_labels,
     check_preprocessor,
+    points_of,
 )
 from metrack.estimators.resolved import Engine, EnsembleSettings, Resolved, TargetSettings
-from metrack.estimators.settings import Seed, at_most_features
+from metrack.estimators.settings import Seed, at_most_features, whole
 from metrack.estimators.threads import exclusive
 
 
@@ -236,6 +238,104 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         """+1 (alike) where the distance is at most ``threshold_``, else -1."""
         return super().predict(pairs)
 
+    @exclusive
+    def suggest_pairs(
+        self,
+        X: PointsLike,
+        n_pairs: int,
+        random_state: Seed = None,
+        return_weights: bool = False,
+    ) -> Any:
+        """Choose pairs of points that are worth judging next; nothing is learned or changed.
+
+        Pairs are drawn by `informativeness`, so that some of them are near the threshold, some are
+        those on which experts disagree, and a share is random: a tenth, and up to half after a
+        change was noticed, when the metric cannot be relied on. A point is asked about once, as
+        long as there are enough. Candidates are the neighbours of some points among some others,
+        and random pairs: the work does not grow with the number of points.
+
+        Before the first judgement, pairs are chosen by plain distance.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
+        n_pairs : int
+        random_state : int, RandomState or None
+            The same number gives the same pairs.
+        return_weights : bool
+            Also return how many random pairs each stands for, up to a factor. Judgements of
+            suggested pairs are no random sample, and more of them are alike; what is
+            averaged with these weights is not biased by the choice: the share of pairs
+            that are alike, an error rate.
+
+        Returns
+        -------
+        array (n_pairs, 2)
+            Rows of X, the most informative pair first; and, if asked for, weights (n_pairs,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from metrack import SADL
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> tracker = SADL()
+        >>> for i in range(20):
+        ...     rows = tracker.suggest_pairs(X, 10, random_state=i)
+        ...     alike = np.abs(X[rows[:, 0], 0] - X[rows[:, 1], 0]) < 0.5
+        ...     tracker = tracker.partial_fit(X[rows], np.where(alike, 1, -1))
+        >>> tracker.top_features(n=1)[0][0]
+        0
+        """
+        fitted = hasattr(self, "engine_")
+        if fitted:
+            points = points_of(X, self.preprocessor_, self.n_features_in_)
+        else:
+            points = points_of(X, check_preprocessor(self.preprocessor), None)
+        n_points = points.shape[0]
+        if whole("n_pairs", n_pairs) > n_points * (n_points - 1) // 2:
+            raise ValueError(
+                f"n_pairs={n_pairs}: {n_points} points have {n_points * (n_points - 1) // 2} pairs;"
+                " ask for fewer, or pass more points"
+            )
+        found = active.suggest(
+            points,
+            n_pairs,
+            self.components_ if fitted else None,
+            self._committee() if fitted else (),
+            self._exploration() if fitted else active.exploration(np.inf),
+            check_random_state(random_state),
+        )
+        return (found.rows, found.weights) if return_weights else found.rows
+
+    @exclusive
+    def informativeness(self, pairs: TuplesLike) -> Floats:
+        """How much there is to learn from a judgement of each pair, from 0 to 1.
+
+        It is 1 where the learner's experts, weighed half by trust, are evenly divided or all near
+        their thresholds, and 0 where they are sure of the same thing.
+
+        Parameters
+        ----------
+        pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
+        """
+        check_is_fitted(self)
+        batch, committee = (
+            PairBatch(pairs, self.preprocessor_, self.n_features_in_),
+            self._committee(),
+        )
+        scores = [
+            active.doubt([_squares(each.components, u) for each in committee], committee)
+            for u in batch.pieces()
+        ]
+        return np.concatenate(scores)
+
+    def _committee(self) -> list[active.Expert]:
+        """Those who judge; here one, whose metric is put out."""
+        return [active.Expert(self.components_, self._mu(), 1.0)]
+
+    def _exploration(self) -> float:
+        return active.exploration(np.inf)
+
     def _check(
         self, pairs: TuplesLike, y: LabelsLike, n_features: int | None
     ) -> tuple[PairBatch, Floats, Any]:
@@ -372,11 +472,36 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         return self.restore(resolved, engine, self.rng_, self.preprocessor_)
 
 
+def _squares(components: Floats, u: Any) -> Floats:
+    """Squared lengths of differences."""
+    embedded = np.asarray(u @ components.T)
+    found: Floats = np.einsum("ij,ij->i", embedded, embedded)
+    return found
+
+
 class EnsembleLearner(OnlineLearner):
     """A learner of pairs, or several, whose engine is an ensemble."""
 
     resolved_: EnsembleSettings
     engine_: Ensemble
+
+    def _committee(self) -> list[active.Expert]:
+        """All experts that are active, by their trust."""
+        if "components" in self.set_by_hand_:
+            return super()._committee()
+        if "committee" not in self._computed:
+            engine = self.engine_
+            p, mu = engine.weights, engine.mu
+            self._computed["committee"] = [
+                active.Expert(engine.metric(j).components(), float(mu[j]), float(p[j]))
+                for j in range(len(p))
+            ]
+        committee: list[active.Expert] = self._computed["committee"]
+        return committee
+
+    def _exploration(self) -> float:
+        changed = self.engine_.last_change
+        return active.exploration(self.engine_.n_pairs - changed if changed else np.inf)
 
     def resolve(self, n_features: int) -> EnsembleSettings:
         """What the settings come to for so many features; nothing is learned or changed."""
