@@ -236,3 +236,18 @@ def test_a_stream_may_bring_so_many_features_and_no_more():
     assert model.clone().max_features == 7
     with pytest.raises(ValueError, match="max_features=0"):
         river.SADL(max_features=0)
+
+
+def test_points_without_labels_count():
+    metric = river.SADL(seed=0)
+    rng = np.random.default_rng(0)
+    for size, noise in rng.normal(size=(200, 2)) * [5.0, 1.0]:
+        metric.observe_one({"size": size, "noise": noise})
+    here, there = (
+        metric.transform_one({"size": 1.0, "noise": 0.0}),
+        metric.transform_one({"noise": 1}),
+    )
+    assert sum(v * v for v in here.values()) > 4 * sum(v * v for v in there.values())
+    assert metric.tracker.points_.counts[0] == 200
+    metric.learn_one({"size": 1.0, "noise": 0.0, "new": 1.0}, "a")
+    assert metric.tracker.points_.mean.shape == (3,)

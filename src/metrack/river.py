@@ -80,13 +80,31 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
         y
             Class label of any kind.
         """
+        point = self._point(x)
+        if point.size:
+            self._buffer.teach(self._tracker, point, [y])
+
+    @exclusive
+    def observe_one(self, x: dict[base.typing.FeatureName, Any]) -> None:
+        """Learn from a point without a label; see `metrack.SADL.observe_points`.
+
+        Parameters
+        ----------
+        x
+            Numbers, as in `learn_one`.
+        """
+        point = self._point(x)
+        if point.size:
+            self._tracker.observe_points(point)
+
+    def _point(self, x: dict[base.typing.FeatureName, Any]) -> Floats:
+        """A row with a column for each feature, also for those that are new."""
         names, values = list(x), _numbers(x)
         if not x.keys() <= self._columns.keys():
             self._add_columns([name for name in names if name not in self._columns])
-        if self._columns:
-            point = np.zeros((1, len(self._columns)))
-            point[0, [self._columns[name] for name in names]] = values
-            self._buffer.teach(self._tracker, point, [y])
+        point = np.zeros((1, len(self._columns)))
+        point[0, [self._columns[name] for name in names]] = values
+        return point
 
     @exclusive
     def transform_one(

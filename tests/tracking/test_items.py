@@ -59,12 +59,12 @@ ITEM_FILES = {
 
 
 @pytest.mark.parametrize("name", ITEM_FILES)
-def test_pairs_of_ids(name, tmp_path, expected):
+def test_pairs_of_ids(name, tmp_path):
     write_id_csv(tmp_path / "pairs.csv")
     ITEM_FILES[name](tmp_path / name)
     items = read_items(tmp_path / name)
     run(tmp_path / "pairs.csv", tmp_path / "state", items=items)
-    check(tmp_path / "state", expected)
+    check(tmp_path / "state", learner().observe_points(ITEMS).partial_fit(ITEMS[ROWS], Y))
 
 
 def write_items(path, points, names, features="pqr"):
@@ -136,7 +136,7 @@ def test_pairs_of_row_numbers_with_sparse_items(tmp_path):
     (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run(tmp_path / "p.jsonl", tmp_path / "state", items=read_items(tmp_path / "i.npz"))
     bare = learner().set_params(preprocessor=sp.csr_array(ITEMS))
-    bare.observe(ROWS, Y)
+    bare.observe_points(np.arange(len(ITEMS))).observe(ROWS, Y)
     check(tmp_path / "state", bare)
 
 

@@ -99,7 +99,7 @@ def suggest(
     if committee:
         squares = _squares(points, found.rows, [each.components for each in committee])
     else:
-        squares = _squares(points, found.rows, [None])
+        squares = _squares(points, found.rows, [components])
         committee = [Expert(np.empty((0, 0)), _nearest(squares[0], found.stands_for), 1.0)]
     score = doubt(squares, committee)
     mean = np.average(score, weights=found.stands_for)

@@ -128,6 +128,26 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         return self._learn(X, y, anew=not hasattr(self, "learner_"))
 
     @online
+    @exclusive
+    def observe_points(self, X: PointsLike) -> Self:
+        """Learn from points without labels; see `SADL.observe_points`.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n_points, n_features)
+        """
+        before, anew = self.__dict__.copy(), not hasattr(self, "learner_")
+        try:
+            points = validate_data(self, X, reset=anew, accept_sparse="csr", dtype=np.float64)
+            if anew:
+                self._start()
+            self.learner_.observe_points(check_points(points))
+        except Exception:
+            self.__dict__ = before
+            raise
+        return self
+
+    @online
     def save(self, path: str | Path) -> None:
         """Write all that was learned into a folder, from which `metrack.load` brings it back.
 

@@ -11,7 +11,7 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.targets import DenseMetric
-from metrack.estimators import active, persistence
+from metrack.estimators import active, persistence, unlabelled
 from metrack.estimators.base import (
     Embedding,
     MahalanobisLearner,
@@ -52,6 +52,8 @@ class OnlineEmbedding(Embedding):
         The preprocessor, checked.
     set_by_hand_ : dict
         What a user has set since learning last went on: "threshold" or "components".
+    points_ : Points or None
+        What points without judgements have shown.
     """
 
     preprocessor: Preprocessor
@@ -60,6 +62,7 @@ class OnlineEmbedding(Embedding):
     engine_: Engine
     rng_: np.random.RandomState
     set_by_hand_: dict[str, Any]
+    points_: unlabelled.Points | None
 
     def resolve(self, n_features: int) -> Resolved:
         """What the settings come to for so many features; nothing is learned or changed."""
@@ -90,6 +93,7 @@ class OnlineEmbedding(Embedding):
         self.resolved_, self.engine_, self.rng_ = resolved, engine, rng
         self.preprocessor_ = preprocessor
         self.n_features_in_ = resolved.n_features
+        self.points_ = None
         self._forget_read_outs()
         return self
 
@@ -116,9 +120,12 @@ class OnlineEmbedding(Embedding):
         """The metric that stands for all that was learned."""
         return self.engine_.metric(0)
 
+    def _put_out(self) -> Factored:
+        return self._metric()
+
     def _read_metric(self) -> Factored:
         if "metric" not in self._computed:
-            self._computed["metric"] = self._metric()
+            self._computed["metric"] = self._put_out()
         metric: Factored = self._computed["metric"]
         return metric
 
@@ -239,6 +246,50 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         return super().predict(pairs)
 
     @exclusive
+    def observe_points(self, X: PointsLike) -> Self:
+        """Learn from points without judgements, any number of them, before pairs or in between.
+
+        Directions in which points vary much tend to carry meaning. So until some pairs are known to
+        be alike (ten have half a say, a hundred nearly all), the metric that is put out rests in
+        part on the covariance of the points; without any pair, altogether. What pairs
+        teach is learned as without points. Best called before the first pair: pairs learned
+        earlier are taken for alike ones.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
+            In calls of any sizes; all but the last 100,000 points fade.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from metrack import SADL
+        >>> X = np.random.default_rng(0).normal(size=(500, 3)) * [1.0, 5.0, 1.0]
+        >>> SADL().observe_points(X).top_features(n=1)[0][0]
+        1
+        """
+        fitted = hasattr(self, "engine_")
+        preprocessor = self.preprocessor_ if fitted else check_preprocessor(self.preprocessor)
+        points = points_of(X, preprocessor, self.n_features_in_ if fitted else None)
+        n_features = points.shape[1]
+        if not self.takes_points(n_features):
+            raise ValueError(
+                "observe_points keeps the covariance of all features: it is for metrics of full "
+                f"rank (n_components=None), and up to {unlabelled.WIDEST:,} features; got "
+                f"{n_features:,}. Project the points first, such as by PCA"
+            )
+        if not fitted:
+            self.start(n_features, preprocessor)
+        seen = self.points_ or unlabelled.no_points(n_features, self.engine_.n_pairs)
+        self._forget_read_outs()
+        self.points_ = unlabelled.take(seen, points)
+        return self
+
+    def takes_points(self, n_features: int) -> bool:
+        """Whether `observe_points` can be of use: the covariance of so many features is kept."""
+        return n_features <= unlabelled.WIDEST and getattr(self, "n_components", None) is None
+
+    @exclusive
     def suggest_pairs(
         self,
         X: PointsLike,
@@ -254,7 +305,8 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         long as there are enough. Candidates are the neighbours of some points among some others,
         and random pairs: the work does not grow with the number of points.
 
-        Before the first judgement, pairs are chosen by plain distance.
+        Before the first judgement, pairs are chosen by what `observe_points` has seen, else by
+        plain distance.
 
         Parameters
         ----------
@@ -286,8 +338,7 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         >>> tracker.top_features(n=1)[0][0]
         0
         """
-        fitted = hasattr(self, "engine_")
-        if fitted:
+        if started := hasattr(self, "engine_"):
             points = points_of(X, self.preprocessor_, self.n_features_in_)
         else:
             points = points_of(X, check_preprocessor(self.preprocessor), None)
@@ -297,12 +348,14 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
                 f"n_pairs={n_pairs}: {n_points} points have {n_points * (n_points - 1) // 2} pairs;"
                 " ask for fewer, or pass more points"
             )
+        judged = started and self.engine_.n_pairs > 0
+        known = judged or (started and self.points_ is not None)
         found = active.suggest(
             points,
             n_pairs,
-            self.components_ if fitted else None,
-            self._committee() if fitted else (),
-            self._exploration() if fitted else active.exploration(np.inf),
+            self.components_ if known else None,
+            self._committee() if judged else (),
+            self._exploration() if judged else active.exploration(np.inf),
             check_random_state(random_state),
         )
         return (found.rows, found.weights) if return_weights else found.rows
@@ -352,10 +405,18 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
     def observe_batch(self, batch: PairBatch, y: Floats) -> Floats:
         """What `observe` does, with pairs and labels that have been checked; it is started."""
         self._forget_read_outs()
+        if self.points_ is not None:
+            self.points_.counts[1] += int(np.sum(y > 0.0))
         engine = self.engine_
         return np.concatenate(
             [engine.observe(pairs, self._draws(len(pairs.y))) for pairs in batch.chunks(y)]
         )
+
+    def _put_out(self) -> Factored:
+        if self.points_ is None:
+            return self._metric()
+        n_pairs = self.engine_.n_pairs
+        return unlabelled.with_prior(self._metric(), self.points_, self._mu(), n_pairs)
 
     def _draws(self, n_pairs: int) -> Floats:
         return np.empty(0)
@@ -469,7 +530,10 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         resolved = self.resolve(n_features)
         engine: Any = resolved.build()
         engine.continue_from(self.engine_)
-        return self.restore(resolved, engine, self.rng_, self.preprocessor_)
+        points = self.points_ and unlabelled.widen(self.points_, n_features)
+        self.restore(resolved, engine, self.rng_, self.preprocessor_)
+        self.points_ = points
+        return self
 
 
 def _squares(components: Floats, u: Any) -> Floats:

@@ -39,6 +39,7 @@ from metrack.engine.representations.protocol import REPRESENTATIONS
 from metrack.estimators.inputs import check_preprocessor
 from metrack.estimators.resolved import Engine, Resolved, from_plain, to_plain
 from metrack.estimators.settings import Seed
+from metrack.estimators.unlabelled import Points
 from metrack.registry import ONLINE, PAIR_LEARNERS, SAVED, estimator
 from metrack.storage import (
     WRONG,
@@ -84,6 +85,7 @@ RECORDS: dict[str, Any] = {
     "plain_counters": targets.COUNTERS,
     "dense_metric": targets.Metric,
     "similarity": oasis.Similarity,
+    "unlabelled_points": Points,
 }
 NOT_SAVED = {"preprocessor", "random_state", "learner"}  # the data's; part of the generator; nested
 GENERATOR_SIZE = 624  # numbers of a Mersenne twister
@@ -98,6 +100,7 @@ class Online(Protocol):
     engine_: Any
     rng_: Any
     set_by_hand_: dict[str, Any]
+    points_: Points | None
 
     def resolve(self, n_features: int) -> Resolved:
         """What the settings come to."""
@@ -225,6 +228,7 @@ def _pack_online(learner: Online, arrays: Arrays) -> dict[str, Any]:
         "resolved": to_plain(learner.resolved_),
         "parts": _pack_parts(learner.engine_, "", arrays),
         "banks": [_pack_parts(bank, f"banks.{i}.", arrays) for i, bank in banks],
+        "points": learner.points_ and _pack_record(learner.points_, "points", arrays),
         "threshold": learner.set_by_hand_.get("threshold"),
         "generator": _pack_generator(learner.random_state, learner.rng_, arrays, "generator"),
     }
@@ -237,6 +241,9 @@ def _unpack_online(learner: Online, described: Mapping[str, Any], arrays: Arrays
     engine = _unpack_engine(resolved, described, arrays)
     learner.random_state, rng = _unpack_generator(described["generator"], arrays, "generator")
     learner.restore(resolved, engine, rng)
+    if (points := described.get("points")) is not None:  # states before there were any have none
+        sizes = {"n": resolved.n_features}
+        learner.points_ = _unpack_record(Points, "points", points, arrays, sizes)
     if described["threshold"] is not None:
         number = Number(-LARGEST_FLOAT)
         threshold = number.checked(described["threshold"], "threshold", {})

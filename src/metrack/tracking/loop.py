@@ -100,6 +100,8 @@ def _begin(run: Run) -> Tracking:
         run.learner.preprocessor = run.items.points if run.items else None
         tracking = Tracking(run.learner, run.items)
         tracking.mark = Mark.of(run.items) if run.items else None
+        if run.items is not None and run.learner.takes_points(run.items.points.shape[1]):
+            run.learner.observe_points(run.items.points)
         return tracking
     tracking = Tracking.load(run.out, run.items)
     if run.items is not None:
