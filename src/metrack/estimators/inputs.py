@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from metrack.engine.numerics.kernels import Floats, Ints
-from metrack.engine.numerics.pairs import Pairs
+from metrack.engine.numerics.pairs import HEAVIEST, Pairs
 from metrack.estimators.settings import is_number
 
 CHUNK = 4096  # pairs whose differences are held at a time
@@ -210,6 +210,46 @@ def check_labels(y: LabelsLike | None, n_pairs: int) -> Floats:
             "Where yours are 1 and 0, pass 2 * numpy.asarray(y) - 1."
         )
     return np.asarray(labels, dtype=np.float64)
+
+
+def check_judgements(
+    y: LabelsLike | None, n_pairs: int, sample_weight: ArrayLike | None, graded: bool
+) -> Floats:
+    """Labels times weights: the sign says whether a pair is alike, the size how much it counts."""
+    labels = check_graded(y, n_pairs) if graded else check_labels(y, n_pairs)
+    if sample_weight is None:
+        return labels
+    weights = _numbers(sample_weight, "sample_weight")
+    if weights.shape != (n_pairs,):
+        raise ValueError(
+            f"sample_weight must have one number per pair: {n_pairs} pairs, but it has shape "
+            f"{weights.shape}"
+        )
+    wrong = np.flatnonzero(~((weights >= 0.0) & (weights <= HEAVIEST)))
+    if wrong.size:
+        raise ValueError(
+            f"sample_weight[{wrong[0]}] = {weights[wrong[0]]:g}; weights must be numbers from 0 to "
+            f"{HEAVIEST:g}"
+        )
+    found: Floats = labels * weights
+    return found
+
+
+def check_graded(y: LabelsLike | None, n_pairs: int) -> Floats:
+    """Answers from -1 (surely not alike) over 0 (unsure) to +1 (surely alike), one per pair."""
+    if y is None:
+        return check_labels(y, n_pairs)
+    answers = _numbers(y, "y")
+    if answers.shape != (n_pairs,):
+        return check_labels(y, n_pairs)
+    wrong = np.flatnonzero(~(np.abs(answers) <= 1.0))
+    if wrong.size:
+        raise ValueError(
+            f"y[{wrong[0]}] = {answers[wrong[0]]:g}; graded answers are from -1 (surely not alike) "
+            "to +1 (surely alike), and 0 where it is unsure"
+        )
+    graded: Floats = answers
+    return graded
 
 
 def check_class_labels(y: LabelsLike) -> None:

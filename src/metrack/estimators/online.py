@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,6 +28,7 @@ from metrack.estimators.inputs import (
     PointsLike,
     Preprocessor,
     TuplesLike,
+    check_judgements,
     check_labels,
     check_preprocessor,
     points_of,
@@ -194,7 +196,11 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
 
     @exclusive
     def fit(
-        self, pairs: TuplesLike, y: LabelsLike, calibration_params: dict[str, Any] | None = None
+        self,
+        pairs: TuplesLike,
+        y: LabelsLike,
+        calibration_params: dict[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Forget everything, then learn the pairs in order.
 
@@ -206,31 +212,60 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         calibration_params : dict, optional
             Arguments for `calibrate_threshold` on these pairs; without it the threshold is the one
             learned along.
+        sample_weight : array (n_pairs,), optional
+            As in `observe`.
         """
-        batch, labels, preprocessor = self._check(pairs, y, None)
+        batch, labels, preprocessor = self._check(pairs, y, None, sample_weight)
         if calibration_params is not None:
-            check_calibration(labels, **calibration_params)
+            check_calibration(check_labels(y, len(batch)), **calibration_params)
         self.start(batch.n_features, preprocessor)
         self.observe_batch(batch, labels)
         if calibration_params is not None:
             self.calibrate_threshold(pairs, y, **calibration_params)
         return self
 
-    def partial_fit(self, pairs: TuplesLike, y: LabelsLike, classes: Any = None) -> Self:
+    def partial_fit(
+        self,
+        pairs: TuplesLike,
+        y: LabelsLike,
+        classes: Any = None,
+        sample_weight: ArrayLike | None = None,
+        graded: bool = False,
+    ) -> Self:
         """Go on learning: `observe`, returning self. ``classes`` is for scikit-learn's sake."""
-        self.observe(pairs, y)
+        self.observe(pairs, y, sample_weight, graded)
         return self
 
     @exclusive
-    def observe(self, pairs: TuplesLike, y: LabelsLike) -> Floats:
+    def observe(
+        self,
+        pairs: TuplesLike,
+        y: LabelsLike,
+        sample_weight: ArrayLike | None = None,
+        graded: bool = False,
+    ) -> Floats:
         """Test, then train: the loss suffered on each pair before it is learned from.
 
         Calls of any sizes give the same state, bit for bit, as one call with all pairs. Threads
         may share a learner: their calls are learned one after another.
+
+        Parameters
+        ----------
+        pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
+        y : array (n_pairs,)
+            +1 alike, -1 not alike.
+        sample_weight : array (n_pairs,), optional
+            How much each pair counts, from 0: its loss, and by that the learners' rates, are
+            multiplied by it. A pair of weight 0 is counted, and teaches nothing. To choose whom to
+            trust, a weight above 1 counts as 1.
+        graded : bool
+            Answers y are from -1 to +1, as sure as they are large: the sign is the label, the size
+            is a weight, and 0 means unsure. Without it a 0 is refused: it is more often a
+            label of data with 1 and 0.
         """
         fitted = hasattr(self, "engine_")
         known = self.n_features_in_ if fitted else None
-        batch, labels, preprocessor = self._check(pairs, y, known)
+        batch, labels, preprocessor = self._check(pairs, y, known, sample_weight, graded)
         if not fitted:
             self.start(batch.n_features, preprocessor)
         return self.observe_batch(batch, labels)
@@ -390,7 +425,12 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         return active.exploration(np.inf)
 
     def _check(
-        self, pairs: TuplesLike, y: LabelsLike, n_features: int | None
+        self,
+        pairs: TuplesLike,
+        y: LabelsLike,
+        n_features: int | None,
+        sample_weight: ArrayLike | None = None,
+        graded: bool = False,
     ) -> tuple[PairBatch, Floats, Any]:
         if n_features is None:
             preprocessor = check_preprocessor(self.preprocessor)
@@ -399,7 +439,7 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         batch = PairBatch(pairs, preprocessor, n_features)
         if n_features is None:  # a stream that may grow wider comes another way
             at_most_features(getattr(self, "n_components", None), batch.n_features)
-        return batch, check_labels(y, len(batch)), preprocessor
+        return batch, check_judgements(y, len(batch), sample_weight, graded), preprocessor
 
     @exclusive
     def observe_batch(self, batch: PairBatch, y: Floats) -> Floats:

@@ -24,7 +24,7 @@ from metrack.engine.ensemble.replay import (
 from metrack.engine.numerics.divergences import BURG
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints, Record, inner, kernel, routine
-from metrack.engine.numerics.pairs import Difference, difference, rest
+from metrack.engine.numerics.pairs import Difference, difference, rest, sign
 from metrack.engine.numerics.records import TINY, counts, floats
 from metrack.engine.representations.dense_factor import (
     DENSE_FACTOR,
@@ -194,6 +194,8 @@ def learn(
             pair = Pair(u, chunk.y[row], q, pace.outside[j] * beyond)
             predictions.q[row, j] = q + pair.beyond
             _take_step(state, kind, pace, work, j, pair)
+        if chunk.y[row] == 0.0:
+            continue  # a pair that teaches nothing
         for k in range(work.drawn.size):
             work.drawn[k] = draw(state.generator)
         for j in range(learners.mu.size):
@@ -211,8 +213,9 @@ class Pair(NamedTuple):
 
 @inner
 def _take_step(state: State, kind: Any, pace: Pace, work: Work, j: int, pair: Pair) -> None:
-    learners, rate = state.learners, pace.rate[j]
-    answer: Asked = asked(kind, Question(rate, pair.y, pair.q + pair.beyond, learners.mu[j]))
+    learners, rate = state.learners, pace.rate[j] * abs(pair.y)
+    question = Question(rate, sign(pair.y), pair.q + pair.beyond, learners.mu[j])
+    answer: Asked = asked(kind, question)
     learners.mu[j] = answer.mu
     step = Step(pair.q, answer.b, rate * pace.rho[j])
     update(learners, work.scratch, j, Geometry(BURG, work.full.size), pair.u, step)

@@ -13,6 +13,7 @@ import numpy as np
 
 from metrack.engine.ensemble.bank import Predictions
 from metrack.engine.numerics.kernels import Floats, inner, kernel
+from metrack.engine.numerics.pairs import sign
 from metrack.engine.numerics.records import TINY, floats
 
 RATE = 2.0
@@ -86,14 +87,14 @@ def _learn(calibration: Calibration, j: int, y: float, x: float) -> None:
 @inner
 def _take_step(iterates: Floats, squares: Floats, y: float, x: float) -> None:
     a, c = iterates[0], iterates[1]
-    lacking = 1.0 - y * (a - c * x)
+    lacking = 1.0 - sign(y) * (a - c * x)
     squares[0] *= KEPT
     squares[1] *= KEPT
-    if lacking <= 0.0:
+    if lacking <= 0.0 or y == 0.0:
         return
     squares[0] += 1.0
     squares[1] += x * x
     up, down = 1.0 / math.sqrt(squares[0]), x / math.sqrt(squares[1])
-    step = y * min(RATE, lacking / (up + down * x))
+    step = sign(y) * min(RATE * abs(y), lacking / (up + down * x))
     iterates[0] = max(a + step * up, 1.0)
     iterates[1] = max(c - step * down, LEAST)

@@ -25,6 +25,7 @@ from metrack.engine.ensemble.cover import activated_levels, active_levels, time_
 from metrack.engine.ensemble.page_hinkley import detect
 from metrack.engine.numerics.kernels import Floats, Record, fill, inner, kernel
 from metrack.engine.numerics.losses import LOGISTIC, LOSSES, Kind, gradient, loss, shortfall
+from metrack.engine.numerics.pairs import sign
 from metrack.engine.numerics.records import TINY, Choice, Number, Structure, counts, floats
 
 AVERAGE, SAMPLE, BEST = range(3)
@@ -124,8 +125,10 @@ def combine(
         output = _mean(said, p, n)
         if how.output != AVERAGE:
             output = Output(said.q[counters.selected], said.mu[counters.selected])
-        told.losses[row] = loss(how.loss, shortfall(y[row], output.mu, output.q))
-        detect(state.detector, t, told.losses[row])
+        suffered = loss(how.loss, shortfall(sign(y[row]), output.mu, output.q))
+        told.losses[row] = abs(y[row]) * suffered
+        if y[row] != 0.0:
+            detect(state.detector, t, suffered)
         if told.windows.size > 0:
             told.windows[row] = effective_window(experts.length, p, n)
         if weighing:
@@ -189,10 +192,14 @@ def _mean(said: Predictions, p: Floats, n: int) -> Output:
 def _judge(
     experts: ExpertState, how: Combination, said: Predictions, n: int, y: float, output: Output
 ) -> None:
-    """What the combiner is told of each expert's prediction, in [0, 1]."""
-    asked = y * gradient(how.loss, shortfall(y, output.mu, output.q))
+    """What the combiner is told of each expert's prediction, in [0, 1].
+
+    A pair of weight below 1 counts for less; more than one pair counts for none.
+    """
+    label, weight = sign(y), min(abs(y), 1.0)
+    asked = label * gradient(how.loss, shortfall(label, output.mu, output.q))
     for j in range(n):
-        lacking = shortfall(y, said.mu[j], said.q[j])
+        lacking = shortfall(label, said.mu[j], said.q[j])
         if how.weight_loss == CAPPED:
             experts.losses[j] = min(how.cap, loss(how.loss, lacking)) / how.cap
         elif how.weight_loss == SQUASHED:
@@ -200,6 +207,7 @@ def _judge(
         else:  # the loss linearised at the ensemble's own prediction
             linear = asked * ((said.q[j] - output.q) - (said.mu[j] - output.mu))
             experts.losses[j] = 0.5 + 0.5 * min(max(linear / how.cap, -1.0), 1.0)
+        experts.losses[j] *= weight
 
 
 @kernel

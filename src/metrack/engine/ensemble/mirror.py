@@ -32,7 +32,7 @@ from metrack.engine.numerics.divergences import DIVERGENCES, LARGEST, gain
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Record, inner, kernel, routine
 from metrack.engine.numerics.losses import LOSSES, Kind
-from metrack.engine.numerics.pairs import Difference, difference
+from metrack.engine.numerics.pairs import Difference, difference, sign
 from metrack.engine.numerics.records import MOST, TINY, Choice, Number, floats
 from metrack.engine.numerics.steps import STEPS, Question, Way, signed_step
 from metrack.engine.representations.protocol import (
@@ -293,9 +293,10 @@ def learn(
             if rule.schedule == INVSQRT:
                 rate /= math.sqrt(t)
             q, mu = predictions.q[row, j], predictions.mu[row, j]
-            asked = Question(rate, chunk.y[row], q, mu, norm)
+            y = chunk.y[row]
+            asked = Question(rate * abs(y), sign(y), q, mu, norm)
             _take_step(learners, work.scratch, j, rule, Lesson(u, asked, rates.rho[j]))
-        if rule.replays > 0:
+        if rule.replays > 0 and chunk.y[row] != 0.0:
             _replay(state, rule, material, row, work, n)
     return chunk.y.size
 
@@ -342,5 +343,6 @@ def _replay(
             again = row - ago(drawn, material.chunk.seen + row + 1, length)
             u, y = replayed(material, again, work.replayed), replayed_y(material, again)
             q = squared_distance(learners, work.scratch, j, geometry, u)
-            asked = Question(rates.rate[j], y, q, learners.mu[j], step_norm(learners, u))
+            rate = rates.rate[j] * abs(y)
+            asked = Question(rate, sign(y), q, learners.mu[j], step_norm(learners, u))
             _take_step(learners, work.scratch, j, rule, Lesson(u, asked, rates.rho[j]))

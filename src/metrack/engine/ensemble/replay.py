@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from metrack.engine.numerics.kernels import Floats, Ints, Record, copy, dot, fill, inner, kernel
-from metrack.engine.numerics.pairs import Chunk, Difference, rest
+from metrack.engine.numerics.pairs import HEAVIEST, Chunk, Difference, rest
 from metrack.engine.numerics.records import Structure, counts, floats
 
 SHORTEST, LONGEST = 32, 256  # intervals of the learners that replay
@@ -27,7 +27,7 @@ class ReplayBuffer(NamedTuple):
     # No slots where nothing is replayed. Squares are finite: no feature is beyond 1e40, no unit
     # below 1e-100.
     u: Annotated[Floats, floats("slots", "width", least=-1e145, most=1e145)]
-    y: Annotated[Floats, floats("slots", least=-1.0, most=1.0)]
+    y: Annotated[Floats, floats("slots", least=-HEAVIEST, most=HEAVIEST)]
 
 
 # Which pairs are drawn.

@@ -119,15 +119,16 @@ def follow(similar: Similar, chunk: Chunk, windows: Floats, full: Floats, beyond
         u = difference(chunk, row, full)
         if chunk.y[row] > 0.0:
             kept = 1.0 - 1.0 / max(SHARE * windows[row], SHORTEST)
-            _add(similar, u, kept)
-            beyond[0] = kept * beyond[0] + rest(chunk.whole, row, u.norm2)
+            weight = chunk.y[row]
+            _add(similar, u, kept, weight)
+            beyond[0] = kept * beyond[0] + weight * rest(chunk.whole, row, u.norm2)
 
 
 @inner
-def _add(similar: Similar, u: Difference, kept: float) -> None:
+def _add(similar: Similar, u: Difference, kept: float, weight: float) -> None:
     scatter, n = similar.scatter, u.full.size
     for i in range(n):
         for k in range(n):
             scatter[i, k] *= kept
         if u.full[i] != 0.0:
-            add_scaled(scatter[i], u.full[i], u.full, n)
+            add_scaled(scatter[i], weight * u.full[i], u.full, n)

@@ -4,11 +4,14 @@ from typing import NamedTuple
 
 from metrack.engine.numerics.kernels import Floats, Ints, dot, inner
 
+HEAVIEST = 1e6  # weight of a pair
+
 
 class Pairs(NamedTuple):
     """Differences u = x - z of a batch as rows of a CSR matrix, and labels.
 
-    Dense rows share one ``where`` of all features.
+    Dense rows share one ``where`` of all features. A label's sign says whether a pair is alike, its
+    size is the pair's weight, by which learning rates are multiplied; 0 asks for nothing.
     """
 
     u: Floats
@@ -39,6 +42,12 @@ class Difference(NamedTuple):
     where: Ints
     full: Floats  # as a dense vector
     norm2: float  # |u|^2
+
+
+@inner
+def sign(y: float) -> float:
+    """What a label says, without its weight."""
+    return 1.0 if y > 0.0 else -1.0
 
 
 @inner

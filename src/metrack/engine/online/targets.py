@@ -130,14 +130,16 @@ def observe_pairs(learner: Metric, rule: Target, chunk: Chunk, losses: Floats, w
     for row in range(chunk.y.size):
         u = difference(chunk, row, work.full)
         q = factor_distance(L, u, work.w)
+        weight = abs(chunk.y[row])
         g = rule.upper if chunk.y[row] > 0.0 else rule.lower
         violated = q > g if chunk.y[row] > 0.0 else q < g
-        losses[row] = (q - g) ** 2 if violated else 0.0
+        losses[row] = weight * (q - g) ** 2 if violated else 0.0
         if rule.method == LEGO:
             losses[row] *= 0.5
-        if not violated or q < SMALLEST:
+        if not violated or q < SMALLEST or weight == 0.0:
             continue
-        ratio = _itml(rate, q, g) if rule.method == ITML else _lego(rate, q, g)
+        e = min(rate * weight, LARGEST)
+        ratio = _itml(e, q, g) if rule.method == ITML else _lego(e, q, g)
         update_factor(L, work.w, work.r, q, ratio, u.norm2, 1.0)
 
 
