@@ -37,7 +37,7 @@ def transform(state: Path, items: Path, out: Path | None, for_neighbours: bool =
     names = [f"e_{i + 1}" for i in range(embedded.shape[1])]
     if out is None or out.suffix == ".csv":
         rows = zip(found.ids, embedded.tolist(), strict=True)
-        _write_csv(out, ["id", *names], ([[key, *row]] for key, row in rows))
+        write_csv(out, ["id", *names], ([[key, *row]] for key, row in rows))
     elif out.suffix == ".npy":
         np.save(out, embedded)
     elif out.suffix == ".npz":
@@ -67,7 +67,7 @@ def distance(
     spec = ReadSpec(layout, known, labelled=False, features=tracking.features, columns=named)
     names = ["a", "b"] if items else ["row"]
     scored = _scored(Reader(source, spec, format_), tracking)
-    return _write_csv(out, [*names, "distance", "alike"], scored)
+    return write_csv(out, [*names, "distance", "alike"], scored)
 
 
 def _scored(reader: Reader, tracking: Tracking) -> Iterator[list[Row]]:
@@ -90,7 +90,7 @@ def _scored(reader: Reader, tracking: Tracking) -> Iterator[list[Row]]:
         n_pairs += len(distances)
 
 
-def _write_csv(out: Path | None, header: Row, batches: Iterator[list[Row]]) -> int:
+def write_csv(out: Path | None, header: Row, batches: Iterator[list[Row]]) -> int:
     """Write CSV; returns how many rows. What fails before the first row leaves nothing behind."""
     first = next(batches, [])
     n_rows = 0

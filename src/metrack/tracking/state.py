@@ -86,10 +86,14 @@ class Tracking:
     @classmethod
     def load(cls, path: Path, items: Items | None = None) -> Self:
         """What a state folder holds; also one that a learner's ``save`` made."""
-        state = read(path)
-        learner = unpack(state, items.points if items else None, where=str(path))
+        return cls.unpack(read(path), items, str(path))
+
+    @classmethod
+    def unpack(cls, state: State, items: Items | None, where: str) -> Self:
+        """What a state holds."""
+        learner = unpack(state, items.points if items else None, where=where)
         if not isinstance(learner, OnlineLearner):
-            raise ValueError(f"{path} holds {type(learner).__name__}, which learns no pairs")
+            raise ValueError(f"{where} holds {type(learner).__name__}, which learns no pairs")
         found = cls(learner, items)
         saved = state.content.get("tracking")
         if saved is None:
@@ -105,9 +109,9 @@ class Tracking:
             found.recent_y = state.arrays.get("recent.y", found.recent_y)
             found._check()
         except WRONG as error:
-            raise CorruptStateError(f"{path} describes no tracking: {error}") from error
+            raise CorruptStateError(f"{where} describes no tracking: {error}") from error
         if items is not None:
-            check_features(items, found.features, str(path))
+            check_features(items, found.features, where)
         return found
 
     def _check(self) -> None:
