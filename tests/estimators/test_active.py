@@ -7,11 +7,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import metrack
-from metrack import COMID, SADL
+from metrack import COMID, SADL, OnlineITML
 from metrack.estimators.active import Expert, candidates, doubt, exploration, suggest
+from metrack.estimators.base import FrozenMetric
 from tests.estimators.learners import state
 
 POINTS = np.random.default_rng(7).normal(size=(400, 3))
+ROWS = np.random.default_rng(0).integers(len(POINTS), size=(600, 2))
 
 
 def judged(rows, points=POINTS):
@@ -21,8 +23,7 @@ def judged(rows, points=POINTS):
 
 @pytest.fixture(scope="module")
 def tracker():
-    rows = np.random.default_rng(0).integers(len(POINTS), size=(600, 2))
-    return SADL(experts="kinds").fit(POINTS[rows], judged(rows))
+    return SADL(experts="kinds").fit(POINTS[ROWS], judged(ROWS))
 
 
 def test_every_online_learner_suggests_and_changes_nothing(fitted, stream):
@@ -198,3 +199,75 @@ def test_bad_input_is_refused_and_changes_nothing(tracker, X, n_pairs, says):
     with pytest.raises(ValueError, match="learned on 3"):
         tracker.informativeness(np.zeros((1, 2, 4)))
     assert state(tracker) == before
+
+
+def test_change_is_what_all_pairs_say(tracker):
+    """The estimate from some pairs, against all of them."""
+    then = clone(tracker).fit(POINTS[ROWS[:40]], judged(ROWS[:40])).get_metric()
+    i, j = np.triu_indices(len(POINTS), 1)
+    pairs = np.stack([POINTS[i], POINTS[j]], axis=1)
+    now = tracker.pair_distance(pairs) <= tracker.threshold_
+    gaps = (pairs[:, 0] - pairs[:, 1]) @ then.components.T
+    before = np.linalg.norm(gaps, axis=1) <= then.threshold
+    share = np.sum(now != before) / np.sum(now | before)
+    assert 0.05 < share < 0.95
+    found = [tracker.change_since(then, POINTS, seed) for seed in range(40)]
+    assert all(0.0 <= each.low <= each.share <= each.high <= 1.0 for each in found)
+    # At 95 %, fewer than 30 of 40 right is an event of 1e-7.
+    assert sum(each.low <= share <= each.high for each in found) >= 30
+    assert tracker.change_since(tracker.get_metric(), POINTS, 0).share == 0.0
+
+
+def test_what_has_changed_bounds_what_will_change():
+    """By simulation: as many answers again change no more than the doubling before them did."""
+    right = 0
+    for seed in range(20):
+        points = np.random.default_rng([seed, 0]).normal(size=(300, 5))
+        rows = np.random.default_rng([seed, 1]).integers(300, size=(800, 2))
+        y = judged(rows, points)
+        tracker = SADL(experts="kinds").fit(points[rows[:200]], y[:200])
+        first = tracker.get_metric()
+        expected = tracker.partial_fit(points[rows[200:400]], y[200:400]).change_since(
+            first, points, seed
+        )
+        second = tracker.get_metric()
+        tracker.partial_fit(points[rows[400:]], y[400:])
+        right += tracker.change_since(second, points, seed).share <= expected.high
+    assert right >= 15
+
+
+def test_change_needs_a_metric_of_this_learner(tracker):
+    with pytest.raises(ValueError, match=r"then must be what get_metric\(\) of this learner gave"):
+        tracker.change_since(FrozenMetric(np.eye(3)), POINTS)
+    with pytest.raises(ValueError, match="a metric of 3 features"):
+        tracker.change_since(FrozenMetric(np.eye(4), 1.0), POINTS)
+    with pytest.raises(ValueError, match="X has 1 point; pairs need 2 or more"):
+        tracker.change_since(tracker.get_metric(), POINTS[:1])
+
+
+def test_nobody_calls_anything_alike():
+    rows = ROWS[:50]
+    tracker = COMID().fit(POINTS[rows], judged(rows)).set_threshold(-1.0)
+    assert tracker.change_since(tracker.get_metric(), POINTS, 0) == (0.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("learner", [SADL(), SADL(experts="kinds")], ids=str)
+def test_what_is_forgotten_is_replayed_no_more(learner):
+    """A mistake that is replayed goes on pulling; one that is forgotten does not."""
+    learner = clone(learner).fit(POINTS[ROWS[:100]], judged(ROWS[:100]))
+    wrong = ROWS[100:130]
+    learner.observe(POINTS[wrong], -judged(wrong))
+    assert learner.forget(POINTS[wrong[:, ::-1]]) == 30
+    assert learner.forget(POINTS[wrong]) == 0
+    recent = learner.engine_.recent
+    assert np.sum(recent.y != 0.0) == 100
+    assert learner.n_pairs_seen_ == 130
+    learner.observe(POINTS[wrong], judged(wrong))  # and is learned anew when it is judged anew
+    assert np.sum(recent.y != 0.0) == 130
+
+
+def test_learners_that_replay_nothing_have_nothing_to_forget():
+    learner = OnlineITML().fit(POINTS[ROWS[:100]], judged(ROWS[:100]))
+    before = state(learner)
+    assert learner.forget(POINTS[ROWS[:10]]) == 0
+    assert state(learner) == before

@@ -46,6 +46,23 @@ class Suggestions(NamedTuple):
     weights: Floats
 
 
+class Change(NamedTuple):
+    """How much a metric's judgements have changed.
+
+    Attributes
+    ----------
+    share : float
+        Of all pairs of points that are called alike now, or were then, those of which only one is
+        true.
+    low, high : float
+        Its 95 % interval: pairs were sampled.
+    """
+
+    share: float
+    low: float
+    high: float
+
+
 def doubt(squares: Sequence[Floats], committee: Sequence[Expert]) -> Floats:
     """How much the vote on each pair is in doubt, from 0 to 1.
 
@@ -139,6 +156,24 @@ def candidates(
     rows = np.stack([np.repeat(np.arange(n_anchors), 2 * n_near), n_anchors + partners.ravel()], 1)
     stands_for = np.repeat([1.0, (n_partners - n_near) / n_near], n_near)
     return Candidates(drawn[rows], np.tile(stands_for, n_anchors))
+
+
+def change(points: Any, now: Expert, then: Expert, rng: np.random.RandomState) -> Change:
+    """How much judgements of pairs have changed; see `Change`.
+
+    Pairs that nobody calls alike do not count: they would be nearly all, whatever was learned.
+    """
+    found = candidates(points, CANDIDATES, now.components, rng)
+    squares = _squares(points, found.rows, [now.components, then.components])
+    alike, was = squares[0] <= now.mu, squares[1] <= then.mu
+    of_either = found.stands_for * (alike | was)
+    if (total := of_either.sum()) == 0.0:
+        return Change(0.0, 0.0, 1.0)
+    share = float(np.sum(of_either * (alike != was)) / total)
+    # Of a ratio of two sums; and no surer than of one pair more that differs.
+    error = np.sqrt(np.sum((of_either * ((alike != was) - share)) ** 2)) / total
+    width = 1.96 * float(error) + float(found.stands_for.mean() / total)
+    return Change(share, max(share - width, 0.0), min(share + width, 1.0))
 
 
 def _nearest(squares: Floats, stands_for: Floats) -> float:

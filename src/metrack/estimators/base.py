@@ -35,10 +35,13 @@ class FrozenMetric:
     ----------
     components : array (rank, n_features)
         L with M = L'L.
+    threshold : float, optional
+        Distance up to which the learner called a pair alike.
     """
 
-    def __init__(self, components: Floats) -> None:
+    def __init__(self, components: Floats, threshold: float | None = None) -> None:
         self.components: Floats = np.array(components, ndmin=2)
+        self.threshold = threshold
 
     def __call__(self, x: Any, z: Any, squared: bool = False) -> float:
         """Distance between two points, each (n_features,) or (1, n_features)."""
@@ -226,6 +229,11 @@ class MahalanobisLearner(Embedding):
         """The two labels of a pair."""
         check_is_fitted(self)
         return np.array([-1, 1])
+
+    def get_metric(self) -> FrozenMetric:
+        """The distance as a function of two points; it does not change when learning goes on."""
+        check_is_fitted(self)
+        return FrozenMetric(self.components_, self.threshold_)
 
     def decision_function(self, pairs: TuplesLike) -> Floats:
         """The same as `pair_score`: larger means more alike."""

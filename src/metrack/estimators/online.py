@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from metrack.engine.ensemble import replay
 from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
@@ -15,6 +17,7 @@ from metrack.engine.online.targets import DenseMetric
 from metrack.estimators import active, persistence, unlabelled
 from metrack.estimators.base import (
     Embedding,
+    FrozenMetric,
     MahalanobisLearner,
     StaticEmbedding,
     check_calibration,
@@ -417,6 +420,84 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         ]
         return np.concatenate(scores)
 
+    @exclusive
+    def change_since(
+        self, then: FrozenMetric, X: PointsLike, random_state: Seed = None
+    ) -> active.Change:
+        """How many judgements the pairs since an earlier moment have changed: when to stop asking.
+
+        Each further answer changes less than those before, as long as the question stays the same.
+        So where few judgements have changed while the number of answers has doubled, as many
+        answers again will change no more.
+
+        Parameters
+        ----------
+        then : FrozenMetric
+            What `get_metric` gave at the earlier moment.
+        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
+            Points whose pairs are compared; some of the pairs.
+        random_state : int, RandomState or None
+            For which pairs are compared.
+
+        Returns
+        -------
+        Change
+            The share of judgements that differ, and its 95 % interval. Of all pairs that are
+            called alike now or were then: others are nearly all, whatever was learned.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from metrack import SADL
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> rows = np.random.default_rng(1).integers(500, size=(1000, 2))
+        >>> y = np.where(np.abs(X[rows[:, 0], 0] - X[rows[:, 1], 0]) < 0.5, 1, -1)
+        >>> tracker = SADL().fit(X[rows[:500]], y[:500])
+        >>> half_way = tracker.get_metric()
+        >>> change = tracker.partial_fit(X[rows[500:]], y[500:]).change_since(half_way, X, 0)
+        >>> change.low <= change.share <= change.high < 0.2
+        True
+        """
+        check_is_fitted(self)
+        points = points_of(X, self.preprocessor_, self.n_features_in_)
+        if then.threshold is None or then.components.shape[1] != self.n_features_in_:
+            raise ValueError(
+                "then must be what get_metric() of this learner gave: a metric of "
+                f"{self.n_features_in_} features, with a threshold"
+            )
+        if points.shape[0] < 2:
+            raise ValueError("X has 1 point; pairs need 2 or more")
+        limits = [float(np.copysign(t * t, t)) for t in (self.threshold_, then.threshold)]
+        now = active.Expert(self.components_, limits[0], 1.0)
+        before = active.Expert(then.components, limits[1], 1.0)
+        return active.change(points, now, before, check_random_state(random_state))
+
+    @exclusive
+    def forget(self, pairs: TuplesLike) -> int:
+        """Replay judgements of these pairs no more, such as those that were given by mistake.
+
+        Steps that were taken stay, and fade as learning goes on: replays, which repeat a
+        pair many times, are what makes a mistake last. To be exactly as before a
+        judgement, save before it and load that state; the undo of ``metrack judge`` does so.
+
+        Parameters
+        ----------
+        pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
+            In either order of their points.
+
+        Returns
+        -------
+        int
+            How many judgements were found among those that may be replayed; 0 where none are.
+        """
+        check_is_fitted(self)
+        batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
+        return sum(self._forget(u) for u in batch.pieces())
+
+    def _forget(self, u: Points) -> int:
+        """Of a learner that replays nothing."""
+        return 0
+
     def _committee(self) -> list[active.Expert]:
         """Those who judge; here one, whose metric is put out."""
         return [active.Expert(self.components_, self._mu(), 1.0)]
@@ -602,6 +683,9 @@ class EnsembleLearner(OnlineLearner):
             ]
         committee: list[active.Expert] = self._computed["committee"]
         return committee
+
+    def _forget(self, u: Points) -> int:
+        return replay.forget(self.engine_.recent, u.toarray() if sp.issparse(u) else u)
 
     def _exploration(self) -> float:
         changed = self.engine_.last_change

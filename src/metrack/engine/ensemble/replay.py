@@ -18,6 +18,7 @@ from metrack.engine.numerics.kernels import Floats, Ints, Record, copy, dot, fil
 from metrack.engine.numerics.pairs import HEAVIEST, Chunk, Difference, rest
 from metrack.engine.numerics.records import Structure, counts, floats
 
+SAME = 1e-12  # directions whose cosine is that near to 1 are of the same pair
 SHORTEST, LONGEST = 32, 256  # intervals of the learners that replay
 
 
@@ -65,6 +66,21 @@ def widen(buffer: ReplayBuffer, n_features: int) -> ReplayBuffer:
     """A buffer of more features, which have been 0 so far."""
     more = n_features - buffer.u.shape[1]
     return buffer._replace(u=np.pad(buffer.u, ((0, 0), (0, more))))
+
+
+def forget(buffer: ReplayBuffer, u: Floats) -> int:
+    """Let pairs with these differences, or their opposites, ask for nothing; returns how many.
+
+    They are known by their directions: the units were those of their time.
+    """
+    lengths = np.linalg.norm(buffer.u, axis=1), np.linalg.norm(u, axis=1)
+    kept, given = (
+        np.divide(each, length[:, None], where=length[:, None] > 0.0, out=np.zeros_like(each))
+        for each, length in zip((buffer.u, u), lengths, strict=True)
+    )
+    same = (np.abs(kept @ given.T) > 1.0 - SAME).any(axis=1) & (buffer.y != 0.0)
+    buffer.y[same] = 0.0
+    return int(same.sum())
 
 
 @kernel
