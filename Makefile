@@ -7,7 +7,8 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c c
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo study test test-portable bench bench-tracking bench-width bench-track fuzz lint docs dist clean
+.PHONY: demo study test test-portable bench bench-tracking bench-width bench-active bench-track \
+	fuzz lint docs dist clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
@@ -34,6 +35,10 @@ bench-tracking: .venv/installed
 # Speed, state size and quality from 8 to 4,096 features; the table and figure of the docs.
 bench-width: .venv/installed
 	$(BIN)/python benchmarks/width.py
+
+# Answers that suggested pairs save; a quarter of an hour.
+bench-active: .venv/installed
+	$(BIN)/python benchmarks/active.py --out docs/figures/active.json
 
 # Ten million pairs through a pipe, twice; some minutes.
 bench-track: .venv/installed

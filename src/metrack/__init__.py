@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from metrack import registry
 
 if TYPE_CHECKING:
+    from metrack.estimators.closure import implied_pairs as implied_pairs
     from metrack.estimators.comid import COMID as COMID
     from metrack.estimators.from_labels import FromLabels as FromLabels
     from metrack.estimators.from_transformer import FromTransformer as FromTransformer
@@ -32,6 +33,7 @@ __all__ = [
     "FromTransformer",
     "OnlineITML",
     "SlidingWindow",
+    "implied_pairs",
     "load",
 ]
 
@@ -43,6 +45,10 @@ def __getattr__(name: str) -> object:
         from metrack.estimators.persistence import load
 
         return load
+    if name == "implied_pairs":
+        from metrack.estimators.closure import implied_pairs
+
+        return implied_pairs
     raise AttributeError(f"module 'metrack' has no attribute {name!r}")
 
 

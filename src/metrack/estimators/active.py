@@ -19,7 +19,8 @@ DOUBT = 0.1  # margins, in thresholds, at which an expert is hardly sure
 EXPLORED = 0.1  # share of pairs that are drawn whatever the committee says ...
 AFTER_A_CHANGE = 0.4  # ... and how much more at a change, when the committee is wrong ...
 SETTLED = 100.0  # ... which fades over so many pairs
-CANDIDATES, PER_PAIR = 4096, 16  # at least so many in all, and for each pair that is asked for
+CANDIDATES, PER_PAIR = 2048, 16  # at least so many in all, and for each pair that is asked for
+COMPARED = 4096  # pairs, to see what has changed
 PARTNERS = 2048  # points among which a point's neighbours are looked for
 NEAR_BEFORE_LEARNING = 0.1  # of random pairs: what counts as alike while nothing is known
 
@@ -163,7 +164,7 @@ def change(points: Any, now: Expert, then: Expert, rng: np.random.RandomState) -
 
     Pairs that nobody calls alike do not count: they would be nearly all, whatever was learned.
     """
-    found = candidates(points, CANDIDATES, now.components, rng)
+    found = candidates(points, COMPARED, now.components, rng)
     squares = _squares(points, found.rows, [now.components, then.components])
     alike, was = squares[0] <= now.mu, squares[1] <= then.mu
     of_either = found.stands_for * (alike | was)

@@ -14,7 +14,7 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.targets import DenseMetric
-from metrack.estimators import active, persistence, unlabelled
+from metrack.estimators import active, closure, persistence, unlabelled
 from metrack.estimators.base import (
     Embedding,
     FrozenMetric,
@@ -334,6 +334,7 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         n_pairs: int,
         random_state: Seed = None,
         return_weights: bool = False,
+        judged: tuple[ArrayLike, LabelsLike] | None = None,
     ) -> Any:
         """Choose pairs of points that are worth judging next; nothing is learned or changed.
 
@@ -357,6 +358,11 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
             suggested pairs are no random sample, and more of them are alike; what is
             averaged with these weights is not biased by the choice: the share of pairs
             that are alike, an error rate.
+        judged : tuple (rows, y), optional
+            Rows of X that were judged before, and their labels, all to the same question; for
+            questions with few classes (a dozen at most), where alike is transitive. Most
+            pairs are then a new point and one of the class that is nearest to it, so that
+            much follows from few answers; learn that too, see `metrack.implied_pairs`.
 
         Returns
         -------
@@ -381,22 +387,32 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         else:
             points = points_of(X, check_preprocessor(self.preprocessor), None)
         n_points = points.shape[0]
+        if judged is not None and return_weights:
+            raise ValueError("return_weights with judged: pairs are then chosen, and not drawn")
         if whole("n_pairs", n_pairs) > n_points * (n_points - 1) // 2:
             raise ValueError(
                 f"n_pairs={n_pairs}: {n_points} points have {n_points * (n_points - 1) // 2} pairs;"
                 " ask for fewer, or pass more points"
             )
-        judged = started and self.engine_.n_pairs > 0
-        known = judged or (started and self.points_ is not None)
+        has_learned = started and self.engine_.n_pairs > 0
+        known = has_learned or (started and self.points_ is not None)
+        rng = check_random_state(random_state)
+        explored = self._exploration() if has_learned else active.exploration(np.inf)
+        questions = np.empty((0, 2), np.int64)
+        if judged is not None and has_learned:
+            groups = closure.groups_of(*_judged_of(judged, n_points))
+            most = rng.binomial(n_pairs, 1.0 - explored)
+            questions = closure.next_questions(points, most, self.components_, groups, rng)
         found = active.suggest(
             points,
             n_pairs,
             self.components_ if known else None,
-            self._committee() if judged else (),
-            self._exploration() if judged else active.exploration(np.inf),
-            check_random_state(random_state),
+            self._committee() if has_learned else (),
+            explored,
+            rng,
         )
-        return (found.rows, found.weights) if return_weights else found.rows
+        rows = np.concatenate([questions, found.rows])[:n_pairs]
+        return (rows, found.weights) if return_weights else rows
 
     @exclusive
     def informativeness(self, pairs: TuplesLike) -> Floats:
@@ -655,6 +671,14 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         self.restore(resolved, engine, self.rng_, self.preprocessor_)
         self.points_ = points
         return self
+
+
+def _judged_of(judged: tuple[ArrayLike, LabelsLike], n_points: int) -> tuple[Ints, Floats]:
+    """Rows that were judged before, and labels."""
+    rows, y = closure.check_judged(*judged)
+    if rows.size and not (rows.min() >= 0 and rows.max() < n_points):
+        raise ValueError(f"judged has row numbers outside of 0 to {n_points - 1}, the rows of X")
+    return rows, y
 
 
 def _squares(components: Floats, u: Any) -> Floats:
