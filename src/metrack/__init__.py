@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from metrack import registry
 
 if TYPE_CHECKING:
+    from metrack.client import Client as Client
     from metrack.estimators.closure import implied_pairs as implied_pairs
     from metrack.estimators.comid import COMID as COMID
     from metrack.estimators.from_labels import FromLabels as FromLabels
@@ -29,6 +30,7 @@ __all__ = [
     "OASIS",
     "POLA",
     "SADL",
+    "Client",
     "FromLabels",
     "FromTransformer",
     "OnlineITML",
@@ -49,6 +51,10 @@ def __getattr__(name: str) -> object:
         from metrack.estimators.closure import implied_pairs
 
         return implied_pairs
+    if name == "Client":
+        from metrack.client import Client
+
+        return Client
     raise AttributeError(f"module 'metrack' has no attribute {name!r}")
 
 

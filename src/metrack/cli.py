@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from metrack.commands import label, state, studies
+from metrack.commands import label, serve, state, studies
 
 app = typer.Typer(
     name="metrack",
@@ -40,6 +40,7 @@ def _metrack(
 studies.add_to(app)
 state.add_to(app)
 label.add_to(app)
+serve.add_to(app)
 
 
 def main() -> None:

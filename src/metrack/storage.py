@@ -12,6 +12,8 @@ import os
 import re
 import shutil
 import sys
+import tempfile
+import zipfile
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -86,7 +88,7 @@ class StateFolder:
         # Opened for appending: a second process must not wipe out the first one's number.
         self._lock: IO[str] = open(self.path / LOCK, "a+", encoding="ascii")
         try:
-            _lock_file(self._lock)
+            lock_file(self._lock)
         except OSError:
             self._lock.seek(0)
             owner = self._lock.read(20).strip() or "unknown"
@@ -142,7 +144,11 @@ def has_state(path: Path) -> bool:
 
 
 def read(path: Path) -> State:
-    """The newest generation, checked; runs no code from it."""
+    """The newest generation, checked; runs no code from it. Also from a zip of such a folder."""
+    if path.is_file() and zipfile.is_zipfile(path):
+        with tempfile.TemporaryDirectory() as folder:
+            _unzip(path, Path(folder))
+            return _read_newest(Path(folder))
     for _ in range(5):
         try:
             return _read_newest(path)
@@ -150,6 +156,24 @@ def read(path: Path) -> State:
             # A writer may have removed the generation that was the newest a moment ago.
             continue
     return _read_newest(path)
+
+
+def _unzip(file: Path, folder: Path) -> None:
+    """Take the generations out of a zip, and nothing else."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for entry in archive.infolist():
+                where, _, name = entry.filename.partition("/")
+                if not GENERATION.fullmatch(where) or name not in (ARRAYS, MANIFEST):
+                    raise ForeignStateError(f"{file} holds {entry.filename!r}, which is no state")
+                if (
+                    entry.compress_type != zipfile.ZIP_STORED
+                ):  # so that none is larger than it looks
+                    raise ForeignStateError(f"{file} is compressed: store its files as they are")
+                (folder / where).mkdir(exist_ok=True)
+                (folder / where / name).write_bytes(archive.read(entry))
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError) as error:
+        raise CorruptStateError(f"{file} is damaged: {error}") from None
 
 
 def _read_newest(path: Path) -> State:
@@ -313,7 +337,8 @@ def _sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def _lock_file(file: IO[str]) -> None:
+def lock_file(file: IO[str]) -> None:
+    """Lock a file while it is open; raises an OSError where another process has."""
     if sys.platform == "win32":
         import msvcrt
 

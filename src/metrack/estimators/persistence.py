@@ -124,6 +124,7 @@ def load(path: str | Path, preprocessor: Any = None) -> Any:
     Parameters
     ----------
     path : path of a folder
+        Or of a zip, as ``metrack serve`` exports it.
     preprocessor : array, CSR matrix or callable, optional
         Points that pairs of row numbers refer to; they are not part of a saved state.
 

@@ -1,0 +1,110 @@
+"""Items of a metric: points by id, with what a judge is shown of them."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from metrack.checks import Floats, Ints
+from metrack.serve.limits import Refused
+
+
+class NewItems(NamedTuple):
+    """Items of one request, checked."""
+
+    ids: Sequence[str]
+    vectors: Floats
+    texts: Sequence[str | None]
+    images: Sequence[str | None]
+
+
+class Items:
+    """Points by id; a change gives another object, and this one stays as it is.
+
+    Parameters
+    ----------
+    n_features : int
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.version = 0  # grows with every change
+        self.ids: list[str] = []
+        self.rows: dict[str, int] = {}
+        self.points: Floats = np.empty((0, n_features))
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @classmethod
+    def load(cls, connection: sqlite3.Connection, metric: int, n_features: int) -> Self:
+        """All that the file has."""
+        found = cls(n_features)
+        rows = connection.execute(
+            "SELECT id, vector FROM items WHERE metric = ? ORDER BY rowid", (metric,)
+        ).fetchall()
+        found.ids = [key for key, _ in rows]
+        found.rows = {key: i for i, key in enumerate(found.ids)}
+        points = np.frombuffer(b"".join(vector for _, vector in rows))
+        found.points = points.reshape(len(rows), n_features)
+        return found
+
+    def with_more(self, new: NewItems) -> "Items":
+        """These and new ones; known ids get new points."""
+        found = Items(self.points.shape[1])
+        found.version = self.version + 1
+        found.rows = dict(self.rows)
+        for key in new.ids:
+            found.rows.setdefault(key, len(found.rows))
+        found.ids = list(found.rows)
+        found.points = np.empty((len(found.ids), self.points.shape[1]))
+        found.points[: len(self)] = self.points
+        found.points[[found.rows[key] for key in new.ids]] = new.vectors
+        return found
+
+    def find(self, keys: Sequence[str]) -> Ints:
+        """Row of each id."""
+        try:
+            return np.array([self.rows[key] for key in keys], dtype=np.int64)
+        except KeyError as error:
+            raise Refused(
+                422, f"there is no item {error.args[0]!r}; put it to …/items first"
+            ) from None
+
+
+def write(connection: sqlite3.Connection, metric: int, new: NewItems) -> None:
+    """Put items into the file."""
+    if not connection.execute("SELECT 1 FROM metrics WHERE id = ?", (metric,)).fetchone():
+        raise Refused(404, "the metric was deleted meanwhile")
+    connection.executemany(
+        "INSERT INTO items (metric, id, vector, text, image) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (metric, id) DO UPDATE SET vector = excluded.vector, text = excluded.text, "
+        "image = excluded.image",
+        [
+            (metric, key, vector.tobytes(), text, image)
+            for key, vector, text, image in zip(*new, strict=True)
+        ],
+    )
+
+
+def shown(
+    connection: sqlite3.Connection, metric: int, keys: Sequence[str]
+) -> dict[str, tuple[str | None, str | None]]:
+    """Text and address of an image of each item."""
+    found = {}
+    for key in keys:
+        row = connection.execute(
+            "SELECT text, image FROM items WHERE metric = ? AND id = ?", (metric, key)
+        ).fetchone()
+        found[key] = row or (None, None)
+    return found
+
+
+def image_origins(connection: sqlite3.Connection, metric: int) -> set[str]:
+    """Where images come from: what a page may load."""
+    rows = connection.execute(
+        "SELECT DISTINCT substr(image, 1, instr(substr(image || '/', 9), '/') + 7) FROM items "
+        "WHERE metric = ? AND image IS NOT NULL",
+        (metric,),
+    )
+    return {origin for (origin,) in rows}

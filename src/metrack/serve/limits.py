@@ -1,0 +1,58 @@
+"""How much is taken, each limit with the error that says so."""
+
+from typing import NamedTuple
+
+
+class Refused(Exception):
+    """A request that cannot be met; the message says why and what to do.
+
+    Parameters
+    ----------
+    status : int
+        HTTP's number for it.
+    message : str
+    retry_after : int, optional
+        Seconds after which to try again.
+    """
+
+    def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.retry_after = status, message, retry_after
+
+
+class Limits(NamedTuple):
+    """What one server takes.
+
+    Attributes
+    ----------
+    body : int
+        Bytes of a request.
+    pairs : int
+        Pairs, points or items of a request.
+    metrics : int
+    features : int
+        Of a metric.
+    items : int
+        Of a metric.
+    memory : int
+        Bytes of all learners and items together, as estimated.
+    lag : int
+        Judgements of a metric that are acknowledged and not learned yet.
+    streams : int
+        Open streams of events.
+    """
+
+    body: int = 16 << 20
+    pairs: int = 10_000
+    metrics: int = 10_000
+    features: int = 2048
+    items: int = 1_000_000
+    memory: int = 4 << 30
+    lag: int = 100_000
+    streams: int = 100
+
+    def check(self, name: str, found: int, what: str) -> None:
+        """Refuse more of something than there may be; 413, as for a body that is too large."""
+        most: int = getattr(self, name)
+        if found > most:
+            raise Refused(413, f"{found:,} {what}; at most {most:,}: send less at a time")

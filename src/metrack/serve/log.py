@@ -1,0 +1,236 @@
+"""The log of judgements: written first, learned after."""
+
+import hashlib
+import io
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from metrack.checks import Floats, Ints
+from metrack.serve.database import Database
+from metrack.serve.limits import Refused
+
+CUT_AT_A_TIME = 5000  # rows; what others want to write waits meanwhile
+EXPORTED_AT_A_TIME = 4096
+
+
+class Batch(NamedTuple):
+    """Judgements of one request, checked."""
+
+    points: Floats  # (n_pairs, 2, n_features)
+    y: Ints  # 1 alike, -1 not alike, 0 unsure
+    ids: Sequence[str | None]
+    judges: Sequence[str | None]
+    a: Sequence[str | None]
+    b: Sequence[str | None]
+
+
+class Receipt(NamedTuple):
+    """What became of a batch."""
+
+    accepted: int
+    duplicates: int
+    sequence: int  # of the last judgement of the metric
+
+
+class Stretch(NamedTuple):
+    """A stretch of the log."""
+
+    sequences: Ints
+    points: Floats
+    y: Ints
+
+
+def append(connection: sqlite3.Connection, metric: int, batch: Batch) -> Receipt:
+    """Write what is not there yet."""
+    last = _sequence(connection, metric)
+    digests = [None if each is None else _digest(each) for each in batch.ids]
+    known = _known(connection, metric, [each for each in digests if each is not None])
+    new: list[int] = []
+    for i, digest in enumerate(digests):
+        if digest is None or digest not in known:
+            new.append(i)
+            if digest is not None:
+                known.add(digest)
+    now, points = time.time(), batch.points
+    columns = batch.ids, batch.judges, batch.a, batch.b, batch.y.tolist()
+    connection.executemany(
+        "INSERT INTO judgements (metric, sequence, time, id, judge, a, b, y, points) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (metric, last + k, now, *(column[i] for column in columns), points[i].tobytes())
+            for k, i in enumerate(new, start=1)
+        ],
+    )
+    connection.executemany(
+        "INSERT INTO ids VALUES (?, ?)",
+        [(metric, digests[i]) for i in new if digests[i] is not None],
+    )
+    last += len(new)
+    connection.execute("UPDATE metrics SET sequence = ? WHERE id = ?", (last, metric))
+    return Receipt(len(new), len(digests) - len(new), last)
+
+
+def _sequence(connection: sqlite3.Connection, metric: int) -> int:
+    found = connection.execute("SELECT sequence FROM metrics WHERE id = ?", (metric,)).fetchone()
+    if found is None:
+        raise Refused(404, "the metric was deleted meanwhile")
+    sequence: int = found[0]
+    return sequence
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.blake2b(key.encode(), digest_size=16).digest()
+
+
+def _known(connection: sqlite3.Connection, metric: int, digests: Sequence[bytes]) -> set[bytes]:
+    found: set[bytes] = set()
+    for start in range(0, len(digests), 500):  # SQLite takes some hundred parameters
+        some = digests[start : start + 500]
+        marks = ", ".join("?" * len(some))
+        rows = connection.execute(
+            f"SELECT digest FROM ids WHERE metric = ? AND digest IN ({marks})", (metric, *some)
+        )
+        found.update(digest for (digest,) in rows)
+    return found
+
+
+def read(
+    connection: sqlite3.Connection, metric: int, n_features: int, after: int, most: int
+) -> Stretch:
+    """What follows a place in the log."""
+    rows = connection.execute(
+        "SELECT sequence, y, points FROM judgements WHERE metric = ? AND sequence > ? "
+        "ORDER BY sequence LIMIT ?",
+        (metric, after, most),
+    ).fetchall()
+    points = np.frombuffer(b"".join(row[2] for row in rows)).reshape(len(rows), 2, n_features)
+    return Stretch(np.array([row[0] for row in rows]), points, np.array([row[1] for row in rows]))
+
+
+def cut(connection: sqlite3.Connection, metric: int, upto: int) -> int:
+    """Take some of the oldest judgements off the log; returns how many, 0 when all are gone."""
+    _sequence(connection, metric)
+    connection.execute("UPDATE metrics SET cut = max(cut, ?) WHERE id = ?", (upto, metric))
+    done = connection.execute(
+        "DELETE FROM judgements WHERE rowid IN (SELECT rowid FROM judgements WHERE metric = ? "
+        "AND sequence <= ? ORDER BY sequence LIMIT ?)",
+        (metric, upto, CUT_AT_A_TIME),
+    )
+    return done.rowcount
+
+
+def sweep(connection: sqlite3.Connection) -> int:
+    """Remove some of what deleted metrics left; returns how many rows, 0 when all are gone."""
+    for table in ("judgements", "items"):
+        done = connection.execute(
+            f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} "
+            "WHERE metric NOT IN (SELECT id FROM metrics) LIMIT ?)",
+            (CUT_AT_A_TIME,),
+        )
+        if done.rowcount:
+            return done.rowcount
+    # These are small, and have no rowid.
+    done = connection.execute("DELETE FROM ids WHERE metric NOT IN (SELECT id FROM metrics)")
+    return done.rowcount
+
+
+def copy(
+    connection: sqlite3.Connection, source: int, target: int, after: int
+) -> tuple[int, Receipt | None]:
+    """Append some of another metric's judgements, in their order.
+
+    Returns
+    -------
+    int
+        Sequence of the last of them in their own log.
+    Receipt or None
+        None when there were no more.
+    """
+    rows = connection.execute(
+        "SELECT sequence, id, judge, a, b, y, points FROM judgements WHERE metric = ? AND "
+        "sequence > ? ORDER BY sequence LIMIT ?",
+        (source, after, CUT_AT_A_TIME),
+    ).fetchall()
+    if not rows:
+        return after, None
+    sequences, ids, judges, a, b, y, points = zip(*rows, strict=True)
+    stacked = np.frombuffer(b"".join(points)).reshape(len(rows), 2, -1)
+    return sequences[-1], append(connection, target, Batch(stacked, np.array(y), ids, judges, a, b))
+
+
+def parquet(database: Database, metric: int, n_features: int, after: int) -> Iterator[bytes]:
+    """The log as a Parquet file, piece by piece, in the columns that ``metrack track`` reads.
+
+    Those that were unsure are left out: nothing is learned from them.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink, schema = _Pieces(), _schema(n_features)
+    with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema) as writer:
+        while True:
+            rows = database.reading.execute(
+                "SELECT sequence, time, id, judge, a, b, y, points FROM judgements "
+                "WHERE metric = ? AND sequence > ? AND y != 0 ORDER BY sequence LIMIT ?",
+                (metric, after, EXPORTED_AT_A_TIME),
+            ).fetchall()
+            if not rows:
+                break
+            *columns, blobs = zip(*rows, strict=True)
+            points = np.frombuffer(b"".join(blobs)).reshape(len(rows), 2 * n_features)
+            arrays = [*columns, *points.T.copy()]
+            writer.write_table(pa.table([pa.array(each) for each in arrays], schema))
+            yield sink.taken()
+            after = columns[0][-1]
+    yield sink.taken()
+
+
+def _schema(n_features: int) -> Any:
+    import pyarrow as pa
+
+    texts = [(name, pa.string()) for name in ("id", "judge", "item_a", "item_b")]
+    points = [(f"{side}_{i + 1}", pa.float64()) for side in "xz" for i in range(n_features)]
+    numbers = [("sequence", pa.int64()), ("time", pa.float64())]
+    return pa.schema([*numbers, *texts, ("y", pa.int8()), *points])
+
+
+class _Pieces(io.RawIOBase):
+    """A file whose bytes are taken away as they are written."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        return len(self._parts[-1])
+
+    def taken(self) -> bytes:
+        found, self._parts = b"".join(self._parts), []
+        return found
+
+
+def judges(connection: sqlite3.Connection, metric: int) -> list[tuple[str, int, int, int]]:
+    """Each judge's answers: alike, not alike, unsure."""
+    rows = connection.execute(
+        "SELECT judge, sum(y = 1), sum(y = -1), sum(y = 0) FROM judgements "
+        "WHERE metric = ? AND judge IS NOT NULL GROUP BY judge ORDER BY judge",
+        (metric,),
+    )
+    return [(name, *counts) for name, *counts in rows]
+
+
+def judged(connection: sqlite3.Connection, metric: int, judge: str) -> set[frozenset[str]]:
+    """Pairs of items that a judge has answered."""
+    rows = connection.execute(
+        "SELECT a, b FROM judgements WHERE metric = ? AND judge = ? AND a IS NOT NULL "
+        "ORDER BY sequence DESC LIMIT 10000",
+        (metric, judge),
+    )
+    return {frozenset(pair) for pair in rows}

@@ -1,0 +1,47 @@
+"""The pages: files of this package, and the form that asks for a token."""
+
+import base64
+import hashlib
+import html
+from functools import cache
+from importlib.resources import files
+
+STATIC = {
+    "style.css": "text/css; charset=utf-8",
+    "common.js": "text/javascript; charset=utf-8",
+    "charts.js": "text/javascript; charset=utf-8",
+    "index.js": "text/javascript; charset=utf-8",
+    "metric.js": "text/javascript; charset=utf-8",
+    "judge.js": "text/javascript; charset=utf-8",
+}
+LOGIN_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 24rem; margin: 15vh auto; padding: 0 1rem; }
+input, button { font: inherit; padding: 0.5rem; margin: 0.3rem 0; width: 100%;
+  box-sizing: border-box; }
+"""
+
+
+@cache
+def file(name: str) -> bytes:
+    """A file of this package."""
+    return (files("metrack.serve") / "static" / name).read_bytes()
+
+
+def login(message: str) -> tuple[str, str]:
+    """A page that asks for a token, and its content security policy."""
+    digest = base64.b64encode(hashlib.sha256(LOGIN_STYLE.encode()).digest()).decode()
+    page = (
+        '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>metrack: token</title>\n<style>{LOGIN_STYLE}</style></head>\n"
+        f"<body><main><h1>metrack</h1>\n<p>{html.escape(message)}</p>\n"
+        '<form method="post" action="/login"><label>Token <input type="password" name="token" '
+        'autocomplete="current-password" required autofocus></label>\n'
+        "<button>Log in</button></form></main></body>\n</html>\n"
+    )
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    )
+    return page, policy

@@ -1,0 +1,449 @@
+"""The routes under /v1: thin; what they do is in the other files."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from metrack.checks import Floats
+from metrack.serve import bodies, log, schemas
+from metrack.serve import items as item_rows
+from metrack.serve.auth import Identity
+from metrack.serve.learning import Config, Snapshot
+from metrack.serve.limits import Refused
+from metrack.serve.neighbours import Embedded
+from metrack.serve.registry import Metric, Registry
+from metrack.serve.suggest import suggest_pairs
+
+SMALL = 1 << 18  # bytes of a body that is worked on at once; larger ones would hold up the others
+FEW = 256  # pairs or points, likewise
+HEARTBEAT = 15.0  # seconds without an event
+MOST_SHOWN = 1000  # items of a picture
+
+Refusals = dict[int | str, dict[str, Any]]
+REFUSALS: Refusals = {
+    status: {"model": schemas.Problem, "description": text}
+    for status, text in {
+        400: "not readable",
+        401: "no token, or an unknown one",
+        403: "not with this token",
+        404: "no such metric",
+        409: "not as things are",
+        413: "too much",
+        415: "neither JSON nor Arrow",
+        422: "wrong",
+        429: "too much waits; see Retry-After",
+    }.items()
+}
+
+
+def needs(scope: str) -> Any:
+    """Let those in who have a scope for the metric of the path."""
+
+    async def check(request: Request) -> None:
+        identity: Identity = request.scope["identity"]
+        name = request.path_params.get("name")
+        if name is None and scope == "read":
+            return  # a list of what may be read
+        if not identity.may(scope, name):
+            raise Refused(403, f"this token has no scope {scope!r} here")
+
+    return Depends(check)
+
+
+def taken(model: type[schemas.Body], arrow: bool = False) -> dict[str, Any]:
+    """What a route takes, for the description: the body is read by `bodies`."""
+    content: dict[str, Any] = {
+        bodies.JSON: {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}
+    }
+    if arrow:
+        content[bodies.ARROW] = {"schema": {"type": "string", "format": "binary"}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+read, write, admin = needs("read"), needs("write"), needs("admin")
+router = APIRouter(prefix="/v1/metrics", responses=REFUSALS)
+
+
+def registry_of(request: Request) -> Registry:
+    """The server's metrics."""
+    found: Registry = request.app.state.registry
+    return found
+
+
+def metric_of(request: Request) -> Metric:
+    """The metric of the path."""
+    return registry_of(request).get(request.path_params["name"])
+
+
+def to_json(content: Any, status: int = 200) -> Response:
+    """An answer; what is no number has been left out before."""
+    return Response(json.dumps(content, allow_nan=False), status, media_type=bodies.JSON)
+
+
+async def _parsed(request: Request, parse: Callable[..., Any], *args: Any) -> Any:
+    body = await request.body()
+    kind = bodies.kind_of(request.headers.get("content-type"))
+    if len(body) <= SMALL:
+        return parse(body, kind, *args)
+    return await run_in_threadpool(parse, body, kind, *args)
+
+
+async def _asked(request: Request, model: type[Any]) -> Any:
+    """A small body, JSON."""
+    if bodies.kind_of(request.headers.get("content-type")) != bodies.JSON:
+        raise Refused(415, f"the body must be {bodies.JSON}")
+    return bodies.from_json(model, await request.body())
+
+
+async def _snapshot(request: Request, metric: Metric) -> Snapshot:
+    if metric.snapshot is not None:
+        return metric.snapshot
+    return await run_in_threadpool(registry_of(request).snapshot_of, metric)
+
+
+async def _with_items(request: Request, metric: Metric) -> Callable[[], Any]:
+    """Loads them here, so that who needs them need not wait."""
+    registry = registry_of(request)
+    if metric.items is None:
+        await run_in_threadpool(registry.items_of, metric)
+    return lambda: registry.items_of(metric)
+
+
+@router.get("", dependencies=[read], response_model=schemas.AllDescribed)
+async def list_metrics(request: Request) -> Response:
+    """All metrics, and where they stand."""
+    identity: Identity = request.scope["identity"]
+    found = [
+        metric.described()
+        for name, metric in sorted(registry_of(request).metrics.items())
+        if identity.may("read", name)
+    ]
+    return to_json({"metrics": found})
+
+
+@router.put(
+    "/{name}",
+    dependencies=[admin],
+    response_model=schemas.Described,
+    openapi_extra=taken(schemas.MetricBody),
+)
+async def put_metric(request: Request, name: str) -> Response:
+    """Make a metric; one that has no judgements yet may be changed."""
+    asked = await _asked(request, schemas.MetricBody)
+    config = Config(asked.n_features, asked.estimator, asked.settings, asked.features)
+    metric, new = await run_in_threadpool(registry_of(request).make, name, config)
+    return to_json(metric.described(), 201 if new else 200)
+
+
+@router.get("/{name}", dependencies=[read], response_model=schemas.Described)
+async def get_metric(
+    request: Request,
+    name: str,
+    min_sequence: Annotated[int, Query(ge=0, lt=1 << 62)] = 0,
+    timeout: Annotated[float, Query(ge=0.0, le=60.0)] = 5.0,
+) -> Response:
+    """Where a metric stands; waits until a judgement was learned, if asked to."""
+    metric = metric_of(request)
+    await _snapshot(request, metric)
+    if min_sequence:
+        await _learned(metric, min_sequence, timeout)
+    return to_json(metric.described())
+
+
+async def _learned(metric: Metric, sequence: int, timeout: float) -> None:
+    """Wait for a snapshot with so much behind it, or for the time to be over."""
+    end = time.monotonic() + timeout
+    while metric.snapshot is None or metric.snapshot.version < sequence:
+        left = end - time.monotonic()
+        if left <= 0.0 or metric.deleted or metric.error:
+            return
+        try:
+            await asyncio.wait_for(metric.published.wait(), left)
+        except TimeoutError:
+            return
+
+
+@router.delete("/{name}", dependencies=[admin], status_code=204)
+async def delete_metric(request: Request, name: str) -> Response:
+    """Delete a metric, its log, items and states."""
+    await run_in_threadpool(registry_of(request).delete, metric_of(request))
+    return Response(status_code=204)
+
+
+@router.post(
+    "/{name}/feedback",
+    dependencies=[write],
+    response_model=schemas.Accepted,
+    openapi_extra=taken(schemas.FeedbackBody, arrow=True),
+)
+async def feedback(request: Request, name: str) -> Response:
+    """Judgements: on the disk when this is answered, learned soon after."""
+    registry, metric = registry_of(request), metric_of(request)
+    known = await _with_items(request, metric)
+    width = metric.config.n_features
+    batch = await _parsed(request, bodies.feedback, known, width, registry.limits)
+    receipt = await asyncio.wrap_future(registry.append(metric, batch))
+    return to_json(receipt._asdict())
+
+
+@router.put(
+    "/{name}/items",
+    dependencies=[write],
+    response_model=schemas.ItemsPut,
+    openapi_extra=taken(schemas.ItemsBody, arrow=True),
+)
+async def put_items(request: Request, name: str) -> Response:
+    """Items, which judgements and questions may name by their ids."""
+    registry, metric = registry_of(request), metric_of(request)
+    width = metric.config.n_features
+    new = await _parsed(request, bodies.new_items, width, registry.limits)
+    items = await run_in_threadpool(registry.put_items, metric, new)
+    return to_json({"items": len(items)})
+
+
+def _wants_arrow(request: Request) -> bool:
+    return bodies.ARROW in request.headers.get("accept", "")
+
+
+@router.post(
+    "/{name}/distance",
+    dependencies=[read],
+    response_model=schemas.Distances,
+    openapi_extra=taken(schemas.PairsBody, arrow=True),
+)
+async def distance(request: Request, name: str) -> Response:
+    """Learned distances of pairs, and which are alike; Arrow if Accept says so."""
+    registry, metric = registry_of(request), metric_of(request)
+    known = await _with_items(request, metric)
+    width = metric.config.n_features
+    pairs = await _parsed(request, bodies.pairs, known, width, registry.limits)
+    snapshot = await _snapshot(request, metric)
+    found: Floats = await _computed(snapshot.metric.pair_distance, pairs)
+    said = {"threshold": snapshot.threshold, "version": snapshot.version}
+    alike = found <= snapshot.threshold
+    if _wants_arrow(request):
+        data = bodies.to_arrow({"distances": found, "alike": alike}, said)
+        return Response(data, media_type=bodies.ARROW)
+    return to_json({"distances": found.tolist(), "alike": alike.tolist(), **said})
+
+
+@router.post(
+    "/{name}/transform",
+    dependencies=[read],
+    response_model=schemas.Embedded,
+    openapi_extra=taken(schemas.PointsBody, arrow=True),
+)
+async def transform(request: Request, name: str) -> Response:
+    """Points where Euclidean distance is the learned one; Arrow if Accept says so."""
+    registry, metric = registry_of(request), metric_of(request)
+    known = await _with_items(request, metric)
+    width = metric.config.n_features
+    points = await _parsed(request, bodies.points, known, width, registry.limits)
+    snapshot = await _snapshot(request, metric)
+    found: Floats = await _computed(snapshot.embedding.transform, points)
+    if _wants_arrow(request):
+        data = bodies.to_arrow({"vectors": found}, {"version": snapshot.version})
+        return Response(data, media_type=bodies.ARROW)
+    return to_json({"vectors": found.tolist(), "version": snapshot.version})
+
+
+async def _computed(compute: Callable[[Floats], Floats], points: Floats) -> Floats:
+    if len(points) <= FEW:
+        return compute(points)
+    return await run_in_threadpool(compute, points)
+
+
+@router.post(
+    "/{name}/neighbours",
+    dependencies=[read],
+    response_model=schemas.NeighboursFound,
+    openapi_extra=taken(schemas.NeighboursBody),
+)
+async def neighbours(request: Request, name: str) -> Response:
+    """Nearest items of an item, which is left out, or of a point."""
+    asked = await _asked(request, schemas.NeighboursBody)
+    metric = metric_of(request)
+    snapshot = await _snapshot(request, metric)
+    return to_json(await run_in_threadpool(_nearest, registry_of(request), metric, snapshot, asked))
+
+
+def _nearest(
+    registry: Registry, metric: Metric, snapshot: Snapshot, asked: schemas.NeighboursBody
+) -> dict[str, Any]:
+    items = registry.items_of(metric)
+    if not len(items):
+        raise Refused(409, f"{metric.name!r} has no items; put some to …/items first")
+    if (asked.id is None) == (asked.vector is None):
+        raise Refused(422, "give an id or a vector, and not both")
+    if asked.id is not None:
+        point = items.points[items.find([asked.id])[0]]
+    else:
+        point = bodies.checked([asked.vector], metric.config.n_features)[0]
+    if asked.at == "now":
+        components, version = snapshot.neighbours.components_, snapshot.version
+        embedded = metric.neighbours.current(items, components, version)
+    elif snapshot.before is not None:
+        embedded = Embedded(items, snapshot.before.components, snapshot.before.pairs, indexed=False)
+    else:
+        raise Refused(409, "no change was noticed so far")
+    found = embedded.nearest(point, asked.k + (asked.id is not None))
+    pairs = [(i, d) for i, d in zip(found.ids, found.distances, strict=True) if i != asked.id]
+    listed = [{"id": i, "distance": d} for i, d in pairs[: asked.k]]
+    return {"neighbours": listed, "version": found.version}
+
+
+@router.post(
+    "/{name}/suggest",
+    dependencies=[read],
+    response_model=schemas.Suggestions,
+    openapi_extra=taken(schemas.SuggestBody),
+)
+async def suggest(request: Request, name: str) -> Response:
+    """Pairs of items to judge next; none that this judge has answered lately."""
+    asked = await _asked(request, schemas.SuggestBody)
+    metric = metric_of(request)
+    snapshot = await _snapshot(request, metric)
+    return to_json(
+        await run_in_threadpool(_suggested, registry_of(request), metric, snapshot, asked)
+    )
+
+
+def _suggested(
+    registry: Registry, metric: Metric, snapshot: Snapshot, asked: schemas.SuggestBody
+) -> dict[str, Any]:
+    items, reading = registry.items_of(metric), registry.database.reading
+    if len(items) < 2:
+        raise Refused(409, f"{metric.name!r} needs two items at least; put them to …/items first")
+    done: set[frozenset[str]] = set()
+    if asked.judge is not None:
+        done = log.judged(reading, metric.number, asked.judge)
+    rows = suggest_pairs(snapshot, items.points, asked.n + min(len(done), 1000), asked.seed)
+    pairs = [(items.ids[i], items.ids[j]) for i, j in rows.tolist()]
+    fresh = [pair for pair in pairs if frozenset(pair) not in done][: asked.n]
+    shown = item_rows.shown(reading, metric.number, [key for pair in fresh for key in pair])
+
+    def face(key: str) -> dict[str, Any]:
+        text, image = shown[key]
+        vector = items.points[items.rows[key]].tolist()
+        return {"id": key, "text": text, "image": image, "vector": vector}
+
+    found = [{"a": face(a), "b": face(b)} for a, b in fresh]
+    return {"pairs": found, "version": snapshot.version}
+
+
+@router.get("/{name}/embedding", dependencies=[read], response_model=schemas.Picture)
+async def embedding(
+    request: Request, name: str, n: Annotated[int, Query(ge=1, le=MOST_SHOWN)] = 500
+) -> Response:
+    """Some items in the plane, as the page shows them."""
+    registry, metric = registry_of(request), metric_of(request)
+    snapshot = await _snapshot(request, metric)
+
+    def take() -> dict[str, Any]:
+        items = registry.items_of(metric)
+        ids, points = metric.picture.take(items, snapshot.neighbours.components_, n)
+        return {"ids": ids, "points": points.tolist(), "version": snapshot.version}
+
+    return to_json(await run_in_threadpool(take))
+
+
+@router.get("/{name}/course", dependencies=[read])
+async def course(request: Request, name: str) -> Response:
+    """How learning went: losses, trust in experts, changes, features' shares."""
+    snapshot = await _snapshot(request, metric_of(request))
+    return to_json({**snapshot.course, "version": snapshot.version})
+
+
+@router.get("/{name}/judges", dependencies=[read], response_model=schemas.Judges)
+async def judges(request: Request, name: str) -> Response:
+    """How much each judge has answered."""
+    registry, metric = registry_of(request), metric_of(request)
+    found = await run_in_threadpool(lambda: log.judges(registry.database.reading, metric.number))
+    names = ("judge", "alike", "not_alike", "unsure")
+    return to_json({"judges": [dict(zip(names, each, strict=True)) for each in found]})
+
+
+@router.get("/{name}/export", dependencies=[read])
+async def export(request: Request, name: str) -> Response:
+    """The state as a zip, which ``metrack.load`` reads."""
+    metric = metric_of(request)
+    data = await run_in_threadpool(registry_of(request).export, metric)
+    named = {"content-disposition": f'attachment; filename="{metric.name}.zip"'}
+    return Response(data, media_type="application/zip", headers=named)
+
+
+@router.get("/{name}/log", dependencies=[read])
+async def export_log(
+    request: Request, name: str, after: Annotated[int, Query(ge=0, lt=1 << 62)] = 0
+) -> Response:
+    """The judgements after a place in the log as Parquet, which ``metrack track`` reads."""
+    registry, metric = registry_of(request), metric_of(request)
+    named = {"content-disposition": f'attachment; filename="{metric.name}.parquet"'}
+    parts = log.parquet(registry.database, metric.number, metric.config.n_features, after)
+    return StreamingResponse(parts, media_type="application/vnd.apache.parquet", headers=named)
+
+
+@router.delete("/{name}/log", dependencies=[admin], response_model=schemas.LogCut)
+async def cut_log(
+    request: Request, name: str, upto: Annotated[int, Query(ge=0, lt=1 << 62)]
+) -> Response:
+    """Cut off the log's oldest judgements, of those that were learned; ids stay known."""
+    last = await run_in_threadpool(registry_of(request).cut, metric_of(request), upto)
+    return to_json({"log_starts": last + 1})
+
+
+@router.post(
+    "/{name}/replay",
+    dependencies=[admin],
+    response_model=schemas.Replayed,
+    openapi_extra=taken(schemas.ReplayBody),
+)
+async def replay(request: Request, name: str) -> Response:
+    """Learn another metric's log, with this one's settings."""
+    asked = await _asked(request, schemas.ReplayBody)
+    registry, metric = registry_of(request), metric_of(request)
+    identity: Identity = request.scope["identity"]
+    if not identity.may("read", asked.source):
+        raise Refused(403, "this token may not read that metric")
+    source = registry.get(asked.source)
+    return to_json({"sequence": await run_in_threadpool(registry.replay, source, metric)})
+
+
+@router.get("/{name}/events", dependencies=[read])
+async def events(request: Request, name: str) -> Response:
+    """Server-sent events: ``progress``, where the metric stands; ``change``, noticed."""
+    metric, state = metric_of(request), request.app.state
+    await _snapshot(request, metric)
+    if state.streams >= registry_of(request).limits.streams:
+        raise Refused(429, "too many streams of events are open", retry_after=10)
+    return StreamingResponse(_events(metric, state), media_type="text/event-stream")
+
+
+async def _events(metric: Metric, state: Any) -> AsyncIterator[str]:
+    state.streams += 1
+    try:
+        changed = metric.described()["last_change"]
+        while not metric.deleted:
+            published, now = metric.published, metric.described()
+            yield _event("progress", now)
+            if now["last_change"] != changed:
+                changed = now["last_change"]
+                yield _event("change", {"pair": changed})
+            await asyncio.sleep(0.2)  # no page needs more
+            while not published.is_set() and metric.published is published:
+                try:
+                    await asyncio.wait_for(published.wait(), HEARTBEAT)
+                except TimeoutError:
+                    yield ": still here\n\n"
+    finally:
+        state.streams -= 1
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, allow_nan=False)}\n\n"

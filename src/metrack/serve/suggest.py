@@ -1,0 +1,36 @@
+"""Which pairs to judge next."""
+
+import numpy as np
+
+from metrack.checks import Floats, Ints
+from metrack.serve.learning import Snapshot
+
+CANDIDATES = 2000
+
+
+def suggest_pairs(snapshot: Snapshot, X: Floats, n_pairs: int, random_state: int | None) -> Ints:
+    """Rows of X, two and two: of random pairs those whose judgement is least certain.
+
+    These are the ones whose distance is nearest to the threshold, by ratio. No pair comes twice.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    X : array (n_points, n_features)
+    n_pairs : int
+    random_state : int, optional
+
+    Returns
+    -------
+    array (at most n_pairs, 2)
+    """
+    rng = np.random.default_rng(random_state)
+    rows: Ints = rng.integers(len(X), size=(max(CANDIDATES, 4 * n_pairs), 2))
+    rows = rows[rows[:, 0] != rows[:, 1]]
+    _, first = np.unique(np.sort(rows, axis=1), axis=0, return_index=True)
+    rows = rows[np.sort(first)]
+    if not len(rows):
+        return rows
+    distances = snapshot.metric.pair_distance(X[rows])
+    unsure = np.abs(np.log((distances + 1e-12) / (snapshot.threshold + 1e-12)))
+    return rows[np.argsort(unsure, kind="stable")[:n_pairs]]

@@ -1,0 +1,65 @@
+"""Starts real server processes quickly: all is imported and compiled once, then forked.
+
+Lines on the standard input are JSON, the arguments of `serve`; each is answered by the number of
+the process that serves.
+"""
+
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+import numpy as np
+
+from metrack.serve import registry
+from metrack.serve.learning import Config, Learning
+from metrack.serve.limits import Limits
+from metrack.serve.log import Stretch
+from metrack.serve.server import serve
+
+
+def warm_up():
+    points = np.random.default_rng(0).normal(size=(600, 2, 3))
+    y = np.where(points[:, 0, 0] > 0, 1, -1)
+    for name in ("SADL", "COMID"):
+        learning = Learning.new(Config(3, name, {}, None))
+        learning.learn(Stretch(np.arange(1, 601), points, y))
+        learning.snapshot()
+
+
+def run(arguments):
+    save_work, limits = arguments.pop("save_work", None), arguments.pop("limits", {})
+    if save_work is not None:
+        registry.SAVE_WORK = save_work
+    tokens = arguments.pop("tokens", None)
+    arguments["tokens"] = None if tokens is None else Path(tokens)
+    log = os.open(
+        Path(arguments["path"]).with_suffix(".log"), os.O_CREAT | os.O_APPEND | os.O_WRONLY
+    )
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    serve(Path(arguments.pop("path")), limits=Limits(**limits), **arguments)
+
+
+def main():
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who ends is gone at once
+    warm_up()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.close(0)
+            try:
+                run(json.loads(line))
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(0)
+        print(child, flush=True)
+
+
+if __name__ == "__main__":
+    main()
