@@ -64,11 +64,12 @@ class Table:
             table = pa.ipc.open_stream(body).read_all()
             limits.check("pairs", table.num_rows, "rows")
             table.validate(full=True)
-        except (pa.ArrowException, OSError, struct.error, IndexError) as error:
+            names = table.column_names
+        # What it raises where bytes are wrong; a ValueError where a name is no text.
+        except (pa.ArrowException, OSError, struct.error, IndexError, ValueError) as error:
             raise Refused(400, f"the body is no Arrow stream: {error}") from None
-        unknown = [name for name in table.column_names if name not in known]
-        if unknown or len(set(table.column_names)) < table.num_columns:
-            raise Refused(422, f"columns {table.column_names}; there may be {', '.join(known)}")
+        if not set(names) <= set(known) or len(set(names)) < len(names):
+            raise Refused(422, f"columns {names}; there may be {', '.join(known)}")
         self._table, self.n_rows = table, table.num_rows
 
     def __contains__(self, name: str) -> bool:
@@ -209,8 +210,8 @@ def points(body: bytes, kind: str, items: Any, n_features: int, limits: Limits) 
         asked = from_json(PointsBody, body)
         ids, vectors = asked.ids, asked.vectors
         limits.check("pairs", len(vectors or ids or ()), "points")
-    if (ids is None) == (vectors is None):
-        raise Refused(422, "give vectors or ids, and not both")
+    if (ids is None) == (vectors is None) or (ids is not None and not len(ids)):
+        raise Refused(422, "give vectors or ids, at least one, and not both")
     if ids is not None:
         known: Items = items()
         return known.points[known.find(_all(ids, "ids"))]

@@ -129,6 +129,10 @@ class Registry:
             config = Config(n_features, kind, json.loads(settings), names)
             self.metrics[name] = Metric(number, name, config, *counts)
         self._sweep()
+        known = {str(metric.number) for metric in self.metrics.values()}
+        for folder in path.glob("states/*"):
+            if folder.name not in known:  # it was deleted just before the end
+                shutil.rmtree(folder)
         self.workers = Workers(n_threads, self._turn)  # type: ignore[arg-type]
         for metric in self.metrics.values():
             if metric.saved < metric.sequence:
@@ -215,14 +219,14 @@ class Registry:
             )
 
     def delete(self, metric: Metric) -> None:
-        """Remove a metric, its log, items and states."""
-        with self._making, metric.lock:
+        """Remove a metric, its log, items and states; waits for no learning."""
+        with self._making:
             if metric.deleted:
                 return
             self.database.submit(lambda c: _delete(c, metric.number)).result()
             metric.deleted = True
             del self.metrics[metric.name]
-            shutil.rmtree(self.folder(metric), ignore_errors=True)
+        self.workers.wake(metric)  # whose turn then is to remove its states
         self._announce(metric)
         self._sweep()
 
@@ -365,6 +369,9 @@ class Registry:
     def _turn(self, metric: Metric) -> float | None:
         """Learn a piece, publish, save; says when to come again."""
         with metric.lock:
+            if metric.deleted:
+                metric.learning = metric.snapshot = metric.items = None
+                shutil.rmtree(self.folder(metric), ignore_errors=True)
             if metric.deleted or metric.error is not None:
                 return None
             try:
