@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from metrack.checks import Floats
 
 JSON = "application/json"
+ARROW = "application/vnd.apache.arrow.stream"
 AGAIN = frozenset({429, 502, 503, 504})  # answers after which the same request may be sent again
 LONGEST_WAIT = 10.0  # seconds
 
@@ -128,16 +129,16 @@ class Client:
         Receipt
             ``accepted``, ``duplicates`` and ``sequence``, which `describe` can wait for.
         """
-        labels = [None if each is None else float(each) for each in list(y)]  # type: ignore[arg-type]
+        labels = [None if each is None else float(each) for each in np.asarray(y).tolist()]
         keys = [str(uuid.uuid4()) for _ in labels] if ids is None else [str(i) for i in ids]
-        listed = _listed(pairs)
-        if not len(listed) == len(labels) == len(keys):
-            raise ValueError(f"{len(listed)} pairs, {len(labels)} labels, {len(keys)} ids")
-        for pair, label, key in zip(listed, labels, keys, strict=True):
-            pair |= {"y": label, "id": key}
-            if judge is not None:
-                pair["judge"] = judge
-        return Receipt(**self._json("POST", self._path(name, "feedback"), {"pairs": listed}))
+        given, n_pairs = _pair_columns(pairs)
+        if not n_pairs == len(labels) == len(keys):
+            raise ValueError(f"{n_pairs} pairs, {len(labels)} labels, {len(keys)} ids")
+        columns = {**given, "y": labels, "id": keys}
+        if judge is not None:
+            columns["judge"] = [judge] * n_pairs
+        found = self._pairs(self._path(name, "feedback"), columns)
+        return Receipt(**found)
 
     def put_items(
         self,
@@ -157,7 +158,7 @@ class Client:
 
     def distance(self, name: str, pairs: Any) -> Floats:
         """Learned distances of pairs of points, or of ids of items."""
-        found = self._json("POST", self._path(name, "distance"), {"pairs": _listed(pairs)})
+        found = self._pairs(self._path(name, "distance"), _pair_columns(pairs)[0])
         return np.array(found["distances"])
 
     def transform(self, name: str, X: Any) -> Floats:
@@ -237,6 +238,18 @@ class Client:
         found: dict[str, Any] = json.loads(self.request(method, path, data))
         return found
 
+    def _pairs(self, path: str, columns: dict[str, Any]) -> dict[str, Any]:
+        """Send pairs: as Arrow where pyarrow is there, which takes a tenth of the time."""
+        try:
+            body, kind = _as_arrow(columns), ARROW
+        except ImportError:
+            listed = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in columns.items()}
+            rows = zip(*listed.values(), strict=True)
+            pairs = [dict(zip(listed, row, strict=True)) for row in rows]
+            body, kind = json.dumps({"pairs": pairs}).encode(), JSON
+        found: dict[str, Any] = json.loads(self.request("POST", path, body, kind))
+        return found
+
     @staticmethod
     def _path(name: str, what: str = "") -> str:
         return f"/v1/metrics/{quote(name, safe='')}" + (f"/{what}" if what else "")
@@ -248,14 +261,31 @@ class _Answer(NamedTuple):
     retry_after: float
 
 
-def _listed(pairs: Any) -> list[dict[str, Any]]:
-    """Pairs as JSON has them: points, or ids."""
+def _pair_columns(pairs: Any) -> tuple[dict[str, Any], int]:
+    """Points x and z, or ids a and b; and how many there are."""
     if len(pairs) and isinstance(pairs[0][0], str):
-        return [{"a": a, "b": b} for a, b in pairs]
+        a, b = zip(*pairs, strict=True)
+        return {"a": list(a), "b": list(b)}, len(pairs)
     points = np.asarray(pairs, dtype=float)
     if points.ndim != 3 or points.shape[1] != 2:
         raise ValueError(f"pairs must have shape (n_pairs, 2, n_features), got {points.shape}")
-    return [{"x": x, "z": z} for x, z in points.tolist()]
+    return {"x": points[:, 0], "z": points[:, 1]}, len(points)
+
+
+def _as_arrow(columns: dict[str, Any]) -> bytes:
+    import pyarrow as pa
+
+    arrays = {
+        name: pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
+        if isinstance(values, np.ndarray)
+        else pa.array(values)
+        for name, values in columns.items()
+    }
+    table, sink = pa.table(arrays), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def _pause(attempt: int) -> float:

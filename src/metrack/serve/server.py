@@ -1,6 +1,7 @@
 """A server process: its folder, its address, its end."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +56,8 @@ def serve(
         )
     door = Door(None if tokens is None else Tokens(tokens))
     path.mkdir(parents=True, exist_ok=True)
+    # Threads that write and learn must not keep answers waiting for the interpreter.
+    sys.setswitchinterval(0.0005)
     with _held(path):
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
         registry = Registry(path, limits or Limits(), n_threads or max(1, processors - 1))
@@ -66,6 +69,7 @@ def serve(
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=GRACE,
+            timeout_keep_alive=75,  # longer than proxies keep theirs
         )
         uvicorn.Server(config).run()
 
