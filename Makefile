@@ -7,8 +7,8 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c c
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo study test test-portable bench bench-tracking bench-width bench-active bench-track \
-	fuzz lint docs dist clean
+.PHONY: demo study test test-portable test-browser bench bench-tracking bench-width bench-active \
+	bench-track bench-serve fuzz lint docs dist clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
@@ -24,6 +24,10 @@ test: lint
 # The same under other instruction sets and with other hypothesis seeds; half an hour.
 test-portable: .venv/installed
 	$(BIN)/python tests/portable.py
+
+# The pages of metrack serve, in a real browser.
+test-browser: .venv/installed-browser
+	sh tests/browser.sh
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/run.py
@@ -43,6 +47,10 @@ bench-active: .venv/installed
 # Ten million pairs through a pipe, twice; some minutes.
 bench-track: .venv/installed
 	$(BIN)/python benchmarks/track.py
+
+# metrack serve under load, on this machine; about a minute.
+bench-serve: .venv/installed
+	$(BIN)/python benchmarks/serve.py
 
 # Many more damaged and crafted states than in the tests.
 fuzz: .venv/installed
@@ -84,4 +92,9 @@ clean:
 .venv/installed-dist: .venv/installed
 	@echo "Adding the packaging tools to .venv ..."
 	@$(PIP_INSTALL) -e '.[dist]'
+	@touch $@
+
+.venv/installed-browser: .venv/installed
+	@echo "Adding the browser's driver to .venv ..."
+	@$(PIP_INSTALL) -e '.[browser]'
 	@touch $@

@@ -174,6 +174,7 @@ class Learning:
             "weights": course.weights.tolist(),
             "weights_now": [each.weight for each in experts],
             "changes": course.changes,
+            "before": course.before and course.before.pairs,  # the last of them
             "features": self.config.features,
             "shares": shares_of(self.learner).tolist(),
             "shares_before": self._shares_before(),

@@ -1,0 +1,65 @@
+"""Run by `make test-browser`, which sees to it that there is a browser."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from metrack import Client
+from tests.serve.servers import Spawner
+
+if "METRACK_BROWSER" not in os.environ:
+    collect_ignore_glob = ["test_*.py"]
+
+FEATURES = ["price", "size", "age", "colour"]
+
+
+@pytest.fixture(scope="session")
+def spawner():
+    found = Spawner()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    path = os.environ.get("METRACK_BROWSER") or shutil.which("chromium")
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+def fill(client, name="shop", n_pairs=3000):
+    """A metric of 60 items: what is alike changes from price to size."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(60, 4))
+    client.create(name, 4, features=FEATURES)
+    client.put_items(name, [f"item {i}" for i in range(60)], points)
+    if not n_pairs:
+        return
+    rows = rng.integers(60, size=(n_pairs, 2))
+    apart = np.abs(points[rows[:, 0]] - points[rows[:, 1]])
+    half = n_pairs // 2
+    y = np.where(np.append(apart[:half, 0], apart[half:, 1]) < 0.7, 1, -1)
+    receipt = client.feedback(name, points[rows], y, judge="robot")
+    client.describe(name, min_sequence=receipt.sequence, timeout=60)
+
+
+@pytest.fixture(scope="session")
+def server(spawner, tmp_path_factory):
+    found = spawner.start(tmp_path_factory.mktemp("serve") / "data").wait()
+    with Client(found.url) as client:
+        fill(client)
+        client.create("empty", 2)
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def client(server):
+    with Client(server.url) as found:
+        yield found
