@@ -24,7 +24,7 @@ from metrack.serve.learning import Config, Learning, Snapshot
 from metrack.serve.limits import Limits, Refused
 from metrack.serve.neighbours import Neighbours, Picture
 from metrack.serve.workers import Workers
-from metrack.storage import generation
+from metrack.storage import generation, has_state
 from metrack.tracking.pieces import Pace
 
 logger = logging.getLogger(__name__)
@@ -135,6 +135,8 @@ class Registry:
                 shutil.rmtree(folder)
         self.workers = Workers(n_threads, self._turn)  # type: ignore[arg-type]
         for metric in self.metrics.values():
+            if metric.saved and not has_state(self.folder(metric)):  # the log alone was restored
+                metric.saved, metric.summary = 0, {}
             if metric.saved < metric.sequence:
                 self.workers.wake(metric)
 

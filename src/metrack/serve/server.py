@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
+from threadpoolctl import threadpool_limits
 
 from metrack.serve.app import make_app
 from metrack.serve.auth import Door, Tokens
@@ -58,7 +59,8 @@ def serve(
     path.mkdir(parents=True, exist_ok=True)
     # Threads that write and learn must not keep answers waiting for the interpreter.
     sys.setswitchinterval(0.0005)
-    with _held(path):
+    # Small matrices: more threads of BLAS make them slower, and fight with those that learn.
+    with _held(path), threadpool_limits(1):
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
         registry = Registry(path, limits or Limits(), n_threads or max(1, processors - 1))
         config = uvicorn.Config(
