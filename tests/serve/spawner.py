@@ -6,6 +6,7 @@ the process that serves.
 
 import json
 import os
+import resource
 import signal
 import sys
 import traceback
@@ -33,6 +34,9 @@ def run(arguments):
     save_work, limits = arguments.pop("save_work", None), arguments.pop("limits", {})
     if save_work is not None:
         registry.SAVE_WORK = save_work
+    if (largest := arguments.pop("largest_file", None)) is not None:  # as if the disk were full
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     tokens = arguments.pop("tokens", None)
     arguments["tokens"] = None if tokens is None else Path(tokens)
     log = os.open(

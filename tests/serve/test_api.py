@@ -472,3 +472,15 @@ def test_description_has_all_routes(server):
     feedback = described["paths"]["/v1/metrics/{name}/feedback"]["post"]
     assert set(feedback["requestBody"]["content"]) == {"application/json", ARROW}
     assert described["components"]["schemas"]["FeedbackBody"]["properties"]["pairs"]
+
+
+def test_logs_have_no_payloads(server, client, metric):
+    client.put_items(metric, ["secret-item"], [[123.456, 1, 2]], texts=["secret text"])
+    client.feedback(
+        metric, [[[123.456, 1, 2], [1, 2, 3]]], [1], ["secret-id"], judge="secret-judge"
+    )
+    refused(client, 422, "no item", client.distance, metric, [("secret-item", "secret-other")])
+    client.describe(metric, min_sequence=1, timeout=60)
+    written = server.log.read_text()
+    assert "secret" not in written
+    assert "123.456" not in written

@@ -160,6 +160,29 @@ def test_damaged_state_is_learned_again_from_the_log(spawner, tmp_path):
     server.end()
 
 
+def test_full_disk(spawner, tmp_path):
+    """What finds no room is refused, not acknowledged; what was acknowledged is there."""
+    data = tmp_path / "data"
+    server = spawner.start(data, largest_file=400_000).wait()
+    acknowledged = []
+    with Client(server.url, retries=0) as client:
+        client.create("m", n_features=3)
+
+        def send_on():
+            for batch in range(1000):
+                ids = [f"{batch}-{i}" for i in range(BATCH)]
+                client.feedback("m", *judged(BATCH, seed=batch), ids)
+                acknowledged.extend(ids)
+
+        with pytest.raises(ServeError, match="503: the server cannot write to its disk"):
+            send_on()
+        assert client.describe("m")["sequence"] == len(acknowledged) > BATCH
+    server.end()
+    server = spawner.start(data).wait()
+    check_log_and_state(server, tmp_path, acknowledged)
+    server.end()
+
+
 def test_one_server_per_folder(spawner, tmp_path):
     first = spawner.start(tmp_path / "data").wait()
     second = spawner.start(tmp_path / "data")

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import time
 
 import numpy as np
 import pytest
@@ -68,13 +69,34 @@ def test_body_of_unknown_length(limited):
 
 def test_pairs(client):
     pairs, y = judged(51)
-    refused(413, "51 pairs; at most 50", client.feedback, "m", pairs, y)
-    refused(413, "51 pairs; at most 50", client.distance, "m", pairs)
+    refused(413, "51 rows; at most 50", client.feedback, "m", pairs, y)
+    refused(413, "51 rows; at most 50", client.distance, "m", pairs)
+    listed = [{"x": x, "z": z, "y": 1} for x, z in pairs.tolist()]
+    body = json.dumps({"pairs": listed}).encode()
+    path = "/v1/metrics/m/feedback"
+    refused(413, "51 pairs; at most 50", client.request, "POST", path, body)
     refused(413, "51 points; at most 50", client.transform, "m", pairs[:, 0])
     refused(
         413, "51 items; at most 50", client.put_items, "m", [str(i) for i in range(51)], pairs[:, 0]
     )
     assert client.describe("m")["sequence"] == 0
+
+
+def test_bodies_at_once(spawner, tmp_path):
+    """As much as may be under way at once is taken, and no more; then there is room again."""
+    server = spawner.start(tmp_path / "data", limits={"bodies": 5000}).wait()
+    assert server.ask("PUT", "/v1/metrics/m", {"n_features": 3}).status == 201
+    slow = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    slow.putrequest("POST", "/v1/metrics/m/feedback")
+    slow.putheader("content-length", "4000")
+    slow.endheaders(b" " * 10)  # the rest is to come
+    end = time.monotonic() + 30
+    while server.ask("POST", "/v1/metrics/m/feedback", b" " * 2000).status != 429:
+        assert time.monotonic() < end
+    slow.close()
+    while server.ask("POST", "/v1/metrics/m/feedback", b" " * 2000).status == 429:
+        assert time.monotonic() < end
+    server.end()
 
 
 def test_metrics(client):

@@ -1,6 +1,8 @@
 """The application: routes, pages, health and figures, behind the guard."""
 
 import asyncio
+import logging
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -23,6 +25,8 @@ from metrack.serve.limits import Refused
 from metrack.serve.prometheus import text as figures
 from metrack.serve.registry import Registry
 from metrack.serve.routes import read, router
+
+logger = logging.getLogger(__name__)
 
 TAKEN = (
     schemas.MetricBody,
@@ -56,6 +60,7 @@ def make_app(registry: Registry, door: Door) -> Guard:
     app.state.registry, app.state.streams = registry, 0
     app.include_router(router)
     app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(sqlite3.OperationalError, _disk)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _failed)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
@@ -69,6 +74,12 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
     return JSONResponse({"detail": error.message}, error.status, headers)
+
+
+async def _disk(request: Request, error: Exception) -> Response:
+    logger.error("the log cannot be written or read: %s", error)
+    said = "the server cannot write to its disk: nothing of this was accepted; try again later"
+    return JSONResponse({"detail": said}, 503, {"retry-after": "10"})
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -123,11 +134,11 @@ def _add_health(app: FastAPI, registry: Registry, guard: Guard) -> None:
 
 
 async def _can_write(registry: Registry) -> bool:
+    if not registry.database.failing:
+        return True
     try:
-        await asyncio.wait_for(
-            asyncio.wrap_future(registry.database.submit(lambda c: None)), timeout=5.0
-        )
-    except Exception:
+        await asyncio.wait_for(asyncio.wrap_future(registry.database.probe()), timeout=5.0)
+    except (sqlite3.Error, TimeoutError):
         return False
     return True
 

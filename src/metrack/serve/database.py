@@ -61,6 +61,7 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.failing = False  # whether the last group could not be written
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._own = threading.local()
         self._writing = self._connect()
@@ -101,6 +102,10 @@ class Database:
         self._jobs.put((work, future))
         return future
 
+    def probe(self) -> "Future[Any]":
+        """Write nothing new, but to the disk."""
+        return self.submit(lambda c: c.execute(f"PRAGMA user_version = {VERSION}"))
+
     def close(self) -> None:
         """Write what waits, and end."""
         self._jobs.put(None)
@@ -132,10 +137,12 @@ class Database:
             self._writing.execute("BEGIN IMMEDIATE")
             outcomes = [self._run(work) for work, _ in jobs]
             self._writing.execute("COMMIT")
+            self.failing = False
         except Exception as error:  # the disk: nothing of the group was written
             if self._writing.in_transaction:
                 self._writing.execute("ROLLBACK")
             outcomes = [(None, error)] * len(jobs)
+            self.failing = True
         for (_, future), (result, failure) in zip(jobs, outcomes, strict=True):
             if failure is None:
                 future.set_result(result)

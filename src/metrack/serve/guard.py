@@ -47,6 +47,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, door: Door, limits: Limits) -> None:
         self.app, self.door, self.limits = app, door, limits
+        self.held = 0  # bytes of the bodies of requests that are under way
         self.requests: Counter[tuple[str, int]] = Counter()  # by route and status
         self.seconds: Counter[str] = Counter()  # by route
 
@@ -83,16 +84,29 @@ class Guard:
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
-        length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self.limits.body:
-            raise Refused(413, f"the body is too large; at most {self.limits.body:,} bytes")
         body = _Body(receive, self.limits.body)
+        size = self._size(headers)
         if scope["path"] == LOGIN and scope["method"] == "POST":
             await self._log_in(scope, headers, body, send)
             return
         if scope["path"] not in OPEN:
             scope["identity"] = self.door.identify(scope["method"], headers)
-        await self.app(scope, body.receive, send)
+        if self.held + size > self.limits.bodies:
+            raise Refused(429, "too much is being sent at once; send it again", retry_after=1)
+        self.held += size
+        try:
+            await self.app(scope, body.receive, send)
+        finally:
+            self.held -= size
+
+    def _size(self, headers: dict[str, str]) -> int:
+        """Of a body as it is announced; at most so much will be taken."""
+        if "transfer-encoding" in headers:
+            return self.limits.body
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > self.limits.body:
+            raise Refused(413, f"the body is too large; at most {self.limits.body:,} bytes")
+        return int(length)
 
     async def _log_in(
         self, scope: Scope, headers: dict[str, str], body: "_Body", send: Send

@@ -27,6 +27,8 @@ class Limits(NamedTuple):
     ----------
     body : int
         Bytes of a request.
+    bodies : int
+        Bytes of all requests that are under way.
     pairs : int
         Pairs, points or items of a request.
     metrics : int
@@ -43,6 +45,7 @@ class Limits(NamedTuple):
     """
 
     body: int = 16 << 20
+    bodies: int = 256 << 20
     pairs: int = 10_000
     metrics: int = 10_000
     features: int = 2048

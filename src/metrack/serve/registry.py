@@ -23,6 +23,7 @@ from metrack.serve.items import Items, NewItems
 from metrack.serve.learning import Config, Learning, Snapshot
 from metrack.serve.limits import Limits, Refused
 from metrack.serve.neighbours import Neighbours, Picture
+from metrack.serve.suggest import suggest_pairs
 from metrack.serve.workers import Workers
 from metrack.storage import generation, has_state
 from metrack.tracking.pieces import Pace
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_REPLAYS = 1000  # steps a pair; one that asks for millions would be learned for days
 PUBLISHED, REST = 0.05, 10.0  # seconds between snapshots at least; times as long as one took
+TRY_AGAIN = 5.0  # seconds after an error of the disk
 SAVE_WORK, SAVE_SECONDS = 2.0, 60.0  # learning that a crash costs, at most; or so long after it
 
 
@@ -145,8 +147,11 @@ class Registry:
         self.workers.close()
         for metric in self.metrics.values():
             with metric.lock:
-                if metric.learning is not None and metric.error is None:
-                    self._save(metric)
+                try:
+                    if metric.learning is not None:
+                        self._save(metric, metric.learning)
+                except OSError:  # the others shall be saved
+                    logger.exception("metric %s was not saved; its log is whole", metric.name)
         self.database.close()
 
     def get(self, name: str) -> Metric:
@@ -330,6 +335,17 @@ class Registry:
             metric.cut = max(metric.cut, upto)
         return metric.cut
 
+    def suggest(self, metric: Metric, n_pairs: int, seed: int | None) -> tuple[list[Any], int]:
+        """Ids of pairs to judge next, and the version of the metric that says so."""
+        items = self.items_of(metric)
+        if len(items) < 2:
+            raise Refused(409, f"{metric.name!r} has {len(items)} items; put two at least")
+        with metric.lock:
+            learning = self._readable(metric)
+            rows = suggest_pairs(learning.learner, items.points, n_pairs, seed)
+            version = learning.sequence
+        return [(items.ids[i], items.ids[j]) for i, j in rows.tolist()], version
+
     def export(self, metric: Metric) -> bytes:
         """The state of now, as a zip that ``metrack.load`` reads."""
         with tempfile.TemporaryDirectory() as folder:
@@ -378,11 +394,13 @@ class Registry:
                 return None
             try:
                 return self._work(metric)
+            except (OSError, sqlite3.Error) as error:  # the disk; what was learned is whole
+                logger.error("metric %s: %s; trying again", metric.name, error)
+                return TRY_AGAIN
             except Exception as error:
                 metric.error = f"{type(error).__name__}: {error}"
-                logger.exception(
-                    "metric %s learns no more until the server starts anew", metric.name
-                )
+                metric.learning = None  # it may be half-way
+                logger.exception("metric %s learns no more until the next start", metric.name)
                 self._announce(metric)
                 return None
 
@@ -398,7 +416,7 @@ class Registry:
             metric.snapshot.version < learning.sequence and now >= metric.publish_at
         ):
             self._publish(metric, learning)
-        if metric.unsaved_work >= SAVE_WORK or (metric.unsaved_work and now >= metric.save_at):
+        if metric.unsaved_work and (metric.unsaved_work >= SAVE_WORK or now >= metric.save_at):
             self._save(metric, learning)
         return self._wait(metric, learning)
 
@@ -436,9 +454,7 @@ class Registry:
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(_replace_event, metric)
 
-    def _save(self, metric: Metric, learning: Learning | None = None) -> None:
-        learning = learning or metric.learning
-        assert learning is not None
+    def _save(self, metric: Metric, learning: Learning) -> None:
         if learning.sequence > metric.saved or metric.unsaved_work:
             learning.save(self.folder(metric))
             metric.saved = learning.sequence

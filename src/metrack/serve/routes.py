@@ -18,7 +18,6 @@ from metrack.serve.learning import Config, Snapshot
 from metrack.serve.limits import Refused
 from metrack.serve.neighbours import Embedded
 from metrack.serve.registry import Metric, Registry
-from metrack.serve.suggest import suggest_pairs
 
 SMALL = 1 << 18  # bytes of a body that is worked on at once; larger ones would hold up the others
 FEW = 256  # pairs or points, likewise
@@ -307,34 +306,26 @@ def _nearest(
 async def suggest(request: Request, name: str) -> Response:
     """Pairs of items to judge next; none that this judge has answered lately."""
     asked = await _asked(request, schemas.SuggestBody)
-    metric = metric_of(request)
-    snapshot = await _snapshot(request, metric)
-    return to_json(
-        await run_in_threadpool(_suggested, registry_of(request), metric, snapshot, asked)
-    )
+    registry, metric = registry_of(request), metric_of(request)
+    return to_json(await run_in_threadpool(_suggested, registry, metric, asked))
 
 
-def _suggested(
-    registry: Registry, metric: Metric, snapshot: Snapshot, asked: schemas.SuggestBody
-) -> dict[str, Any]:
-    items, reading = registry.items_of(metric), registry.database.reading
-    if len(items) < 2:
-        raise Refused(409, f"{metric.name!r} needs two items at least; put them to …/items first")
+def _suggested(registry: Registry, metric: Metric, asked: schemas.SuggestBody) -> dict[str, Any]:
+    reading = registry.database.reading
     done: set[frozenset[str]] = set()
     if asked.judge is not None:
         done = log.judged(reading, metric.number, asked.judge)
-    rows = suggest_pairs(snapshot, items.points, asked.n + min(len(done), 1000), asked.seed)
-    pairs = [(items.ids[i], items.ids[j]) for i, j in rows.tolist()]
+    pairs, version = registry.suggest(metric, asked.n + min(len(done), 1000), asked.seed)
     fresh = [pair for pair in pairs if frozenset(pair) not in done][: asked.n]
     shown = item_rows.shown(reading, metric.number, [key for pair in fresh for key in pair])
+    items = registry.items_of(metric)
 
     def face(key: str) -> dict[str, Any]:
         text, image = shown[key]
         vector = items.points[items.rows[key]].tolist()
         return {"id": key, "text": text, "image": image, "vector": vector}
 
-    found = [{"a": face(a), "b": face(b)} for a, b in fresh]
-    return {"pairs": found, "version": snapshot.version}
+    return {"pairs": [{"a": face(a), "b": face(b)} for a, b in fresh], "version": version}
 
 
 @router.get("/{name}/embedding", dependencies=[read], response_model=schemas.Picture)

@@ -3,19 +3,22 @@
 import numpy as np
 
 from metrack.checks import Floats, Ints
-from metrack.serve.learning import Snapshot
+from metrack.estimators.online import OnlineLearner
 
 CANDIDATES = 2000
 
 
-def suggest_pairs(snapshot: Snapshot, X: Floats, n_pairs: int, random_state: int | None) -> Ints:
+def suggest_pairs(
+    learner: OnlineLearner, X: Floats, n_pairs: int, random_state: int | None = None
+) -> Ints:
     """Rows of X, two and two: of random pairs those whose judgement is least certain.
 
     These are the ones whose distance is nearest to the threshold, by ratio. No pair comes twice.
 
     Parameters
     ----------
-    snapshot : Snapshot
+    learner : OnlineLearner
+        Started.
     X : array (n_points, n_features)
     n_pairs : int
     random_state : int, optional
@@ -31,6 +34,6 @@ def suggest_pairs(snapshot: Snapshot, X: Floats, n_pairs: int, random_state: int
     rows = rows[np.sort(first)]
     if not len(rows):
         return rows
-    distances = snapshot.metric.pair_distance(X[rows])
-    unsure = np.abs(np.log((distances + 1e-12) / (snapshot.threshold + 1e-12)))
+    distances = learner.pair_distance(X[rows])
+    unsure = np.abs(np.log((distances + 1e-12) / (learner.threshold_ + 1e-12)))
     return rows[np.argsort(unsure, kind="stable")[:n_pairs]]
