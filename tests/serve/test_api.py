@@ -323,7 +323,7 @@ def test_settings(client):
     assert client.create("settings", 4, "COMID", {"divergence": "burg"}, ["a", "b", "c", "d"])
     client.create("settings", 3, "SADL")
     client.feedback("settings", np.zeros((1, 2, 3)), [1])
-    refused(client, 409, "1 judgements", client.create, "settings", 3, "COMID")
+    refused(client, 409, "and judgements", client.create, "settings", 3, "COMID")
     assert client.create("settings", 3, "SADL")["sequence"] == 1
     client.delete("settings")
     refused(client, 404, "no metric", client.describe, "settings")

@@ -46,7 +46,9 @@ class Stretch(NamedTuple):
 
 def append(connection: sqlite3.Connection, metric: int, batch: Batch) -> Receipt:
     """Write what is not there yet."""
-    last = _sequence(connection, metric)
+    last, n_features = _found(connection, metric)
+    if batch.points.shape[2] != n_features:
+        raise Refused(409, f"the metric was changed meanwhile, and has {n_features} features")
     digests = [None if each is None else _digest(each) for each in batch.ids]
     known = _known(connection, metric, [each for each in digests if each is not None])
     new: list[int] = []
@@ -74,12 +76,13 @@ def append(connection: sqlite3.Connection, metric: int, batch: Batch) -> Receipt
     return Receipt(len(new), len(digests) - len(new), last)
 
 
-def _sequence(connection: sqlite3.Connection, metric: int) -> int:
-    found = connection.execute("SELECT sequence FROM metrics WHERE id = ?", (metric,)).fetchone()
-    if found is None:
+def _found(connection: sqlite3.Connection, metric: int) -> tuple[int, int]:
+    """Sequence and number of features."""
+    found = connection.execute("SELECT sequence, n_features FROM metrics WHERE id = ?", (metric,))
+    row: tuple[int, int] | None = found.fetchone()
+    if row is None:
         raise Refused(404, "the metric was deleted meanwhile")
-    sequence: int = found[0]
-    return sequence
+    return row
 
 
 def _digest(key: str) -> bytes:
@@ -113,7 +116,7 @@ def read(
 
 def cut(connection: sqlite3.Connection, metric: int, upto: int) -> int:
     """Take some of the oldest judgements off the log; returns how many, 0 when all are gone."""
-    _sequence(connection, metric)
+    _found(connection, metric)
     connection.execute("UPDATE metrics SET cut = max(cut, ?) WHERE id = ?", (upto, metric))
     done = connection.execute(
         "DELETE FROM judgements WHERE rowid IN (SELECT rowid FROM judgements WHERE metric = ? "

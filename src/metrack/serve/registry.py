@@ -181,15 +181,14 @@ class Registry:
         if metric.config == config:
             return metric
         with metric.lock:
-            if metric.sequence:
-                raise Refused(
-                    409,
-                    f"{metric.name!r} has other settings, and {metric.sequence:,} judgements: make "
-                    "another metric and replay them into it, or delete this one",
-                )
             if config.n_features != metric.config.n_features and len(self.items_of(metric)):
                 raise Refused(409, f"{metric.name!r} has items of another width; delete it first")
-            self.database.submit(lambda c: _update(c, metric.number, config)).result()
+            if not self.database.submit(lambda c: _update(c, metric.number, config)).result():
+                raise Refused(
+                    409,
+                    f"{metric.name!r} has other settings, and judgements: make another metric and "
+                    "replay them into it, or delete this one",
+                )
             metric.config, metric.learning, metric.items = config, None, None
             metric.snapshot = None
         return metric
@@ -299,6 +298,8 @@ class Registry:
         """Add items, or change them."""
         with metric.lock:
             items = self.items_of(metric)
+            if new.vectors.shape[1] != items.points.shape[1]:
+                raise Refused(409, "the metric was changed meanwhile; send them again")
             n_new = len(set(new.ids) - items.rows.keys())
             self.limits.check("items", len(items) + n_new, "items")
             self.check_memory(16 * n_new * metric.config.n_features)
@@ -406,15 +407,15 @@ class Registry:
 
     def _work(self, metric: Metric) -> float | None:
         learning, start = self._learning(metric), time.monotonic()
+        if metric.snapshot is None:  # before anything takes long: readers do not wait for learning
+            self._publish(metric, learning)
         n_learned = metric.pace.timed(lambda most: self._learn(metric, learning, most))
         now = time.monotonic()
         if n_learned:
             if metric.unsaved_work == 0.0:
                 metric.save_at = now + SAVE_SECONDS
             metric.unsaved_work += now - start
-        if metric.snapshot is None or (
-            metric.snapshot.version < learning.sequence and now >= metric.publish_at
-        ):
+        if _is_behind(metric, learning) and now >= metric.publish_at:
             self._publish(metric, learning)
         if metric.unsaved_work and (metric.unsaved_work >= SAVE_WORK or now >= metric.save_at):
             self._save(metric, learning)
@@ -425,7 +426,7 @@ class Registry:
         if learning.sequence < metric.sequence:
             return 0.0
         times = []
-        if metric.snapshot is not None and metric.snapshot.version < learning.sequence:
+        if _is_behind(metric, learning):
             times.append(metric.publish_at)
         if metric.unsaved_work:
             times.append(metric.save_at)
@@ -466,6 +467,11 @@ class Registry:
         metric.unsaved_work = 0.0
 
 
+def _is_behind(metric: Metric, learning: Learning) -> bool:
+    """Whether more was learned than is published."""
+    return metric.snapshot is None or metric.snapshot.version < learning.sequence
+
+
 def _replace_event(metric: Metric) -> None:
     metric.published.set()
     metric.published = asyncio.Event()
@@ -486,11 +492,14 @@ def _insert(connection: sqlite3.Connection, name: str, config: Config) -> int:
     return done.lastrowid
 
 
-def _update(connection: sqlite3.Connection, number: int, config: Config) -> None:
-    connection.execute(
-        "UPDATE metrics SET n_features = ?, estimator = ?, settings = ?, features = ? WHERE id = ?",
+def _update(connection: sqlite3.Connection, number: int, config: Config) -> bool:
+    """Change a metric that has no judgements; those on their way are written after this."""
+    done = connection.execute(
+        "UPDATE metrics SET n_features = ?, estimator = ?, settings = ?, features = ? "
+        "WHERE id = ? AND sequence = 0",
         (*_columns(config), number),
     )
+    return done.rowcount > 0
 
 
 def _delete(connection: sqlite3.Connection, number: int) -> None:

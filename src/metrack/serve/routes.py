@@ -219,10 +219,9 @@ def _wants_arrow(request: Request) -> bool:
 async def distance(request: Request, name: str) -> Response:
     """Learned distances of pairs, and which are alike; Arrow if Accept says so."""
     registry, metric = registry_of(request), metric_of(request)
-    known = await _with_items(request, metric)
-    width = metric.config.n_features
+    known, snapshot = await _with_items(request, metric), await _snapshot(request, metric)
+    width = snapshot.metric.n_features_in_
     pairs = await _parsed(request, bodies.pairs, known, width, registry.limits)
-    snapshot = await _snapshot(request, metric)
     found: Floats = await _computed(snapshot.metric.pair_distance, pairs)
     said = {"threshold": snapshot.threshold, "version": snapshot.version}
     alike = found <= snapshot.threshold
@@ -241,10 +240,9 @@ async def distance(request: Request, name: str) -> Response:
 async def transform(request: Request, name: str) -> Response:
     """Points where Euclidean distance is the learned one; Arrow if Accept says so."""
     registry, metric = registry_of(request), metric_of(request)
-    known = await _with_items(request, metric)
-    width = metric.config.n_features
+    known, snapshot = await _with_items(request, metric), await _snapshot(request, metric)
+    width = snapshot.metric.n_features_in_
     points = await _parsed(request, bodies.points, known, width, registry.limits)
-    snapshot = await _snapshot(request, metric)
     found: Floats = await _computed(snapshot.embedding.transform, points)
     if _wants_arrow(request):
         data = bodies.to_arrow({"vectors": found}, {"version": snapshot.version})
@@ -283,7 +281,7 @@ def _nearest(
     if asked.id is not None:
         point = items.points[items.find([asked.id])[0]]
     else:
-        point = bodies.checked([asked.vector], metric.config.n_features)[0]
+        point = bodies.checked([asked.vector], items.points.shape[1])[0]
     if asked.at == "now":
         components, version = snapshot.neighbours.components_, snapshot.version
         embedded = metric.neighbours.current(items, components, version)
