@@ -484,3 +484,30 @@ def test_logs_have_no_payloads(server, client, metric):
     written = server.log.read_text()
     assert "secret" not in written
     assert "123.456" not in written
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("ftp://host/a.png", "javascript:alert(1)", "//host/a.png", "a.png", ""),
+        *("http://host/a b", "http://host;script-src *", "http://h\r\nx: y", "http://h\u00fc/a"),
+        *("http://\u65e5/a", "http://h'", 'http://h"', "http://h,i"),
+    ],
+)
+def test_images_have_addresses_that_a_policy_can_name(server, client, metric, address):
+    images = {"images": [address]}
+    refused(client, 422, "address", client.put_items, metric, ["a"], [[1, 2, 3]], **images)
+
+
+def test_policy_of_the_judges_page_names_where_images_come_from(server, client, metric):
+    images = ["https://one.example/a/b.png", "http://two.example:81/c.png", "https://one.example?d"]
+    client.put_items(metric, list("abc"), np.eye(3), images=images)
+    answer = server.ask("GET", f"/m/{metric}/judge")
+    assert answer.status == 200
+    (sources,) = [
+        part.split()[1:]
+        for part in answer.headers["content-security-policy"].split(";")
+        if part.split()[0] == "img-src"
+    ]
+    assert {"https://one.example", "http://two.example:81"} <= set(sources)
+    assert not any("png" in each for each in sources)

@@ -244,8 +244,9 @@ def new_items(body: bytes, kind: str, n_features: int, limits: Limits) -> NewIte
 
 
 def _is_address(text: str) -> bool:
-    """Of an image; with no letter that could end a directive of the page's policy."""
-    return text.startswith(("http://", "https://")) and not set(" ;,'\"\\<>") & set(text)
+    """Of an image; with no letter that could end a directive of the page's policy, or a header."""
+    plain = text.isascii() and text.isprintable() and not set(" ;,'\"\\<>") & set(text)
+    return plain and text.startswith(("http://", "https://"))
 
 
 def _all(keys: Sequence[str | None], name: str) -> list[str]:

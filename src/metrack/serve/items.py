@@ -9,6 +9,8 @@ import numpy as np
 from metrack.checks import Floats, Ints
 from metrack.serve.limits import Refused
 
+MOST_ORIGINS = 50  # a header has its limits
+
 
 class NewItems(NamedTuple):
     """Items of one request, checked."""
@@ -104,7 +106,7 @@ def image_origins(connection: sqlite3.Connection, metric: int) -> set[str]:
     """Where images come from: what a page may load."""
     rows = connection.execute(
         "SELECT DISTINCT substr(image, 1, instr(substr(image || '/', 9), '/') + 7) FROM items "
-        "WHERE metric = ? AND image IS NOT NULL",
-        (metric,),
+        "WHERE metric = ? AND image IS NOT NULL LIMIT ?",
+        (metric, MOST_ORIGINS),
     )
     return {origin for (origin,) in rows}
