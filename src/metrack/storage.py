@@ -3,7 +3,8 @@
 A state is one generation, a folder of two files: ``arrays.safetensors`` and ``manifest.json``. It
 is written beside the others under a temporary name, forced to the disk and renamed, so that a crash
 at any moment leaves the generations that were there. The last few are kept: a process that reads
-while another writes has time to finish.
+while another writes has time to finish. Where a state is a value in a table, the same two files are
+one piece of bytes (`to_bytes`).
 """
 
 import hashlib
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
@@ -29,10 +31,12 @@ FORMAT = "metrack-state"
 KEPT = 3  # generations
 LARGEST_MANIFEST = 1 << 26
 ARRAYS, MANIFEST, LOCK = "arrays.safetensors", "manifest.json", "lock"
+PIECE = b"metrack-state\n"  # what a state in one piece begins with
+LENGTH = 8  # bytes that tell how long its manifest is
 GENERATION = re.compile(r"generation-(\d{12})")
 PREFIX = ".new-"
 PACKAGES = ("metrack", "numpy", "scipy", "scikit-learn", "numba", "safetensors")
-DTYPES = {"F64": np.float64, "I64": np.int64, "U32": np.uint32, "BOOL": np.bool_}
+DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64, "U32": np.uint32, "BOOL": np.bool_}
 
 # What entries that are not what they should be lead to.
 WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
@@ -204,26 +208,71 @@ def _way_back(path: Path, numbers: list[int]) -> str:
 
 
 def _read_generation(folder: Path) -> State:
-    content = _unpack_manifest(folder / MANIFEST)
+    content = _unpack_manifest(_read_manifest(folder / MANIFEST), folder / MANIFEST)
+    described = _described(content, folder / MANIFEST)
+    file = folder / ARRAYS
+    _check_size(file.stat().st_size, described, file)
+    return _unpack_state(content, described, file.read_bytes(), file)
+
+
+def to_bytes(state: State, single: bool = False) -> bytes:
+    """A state in one piece; in single precision, where that holds all of an array, on request."""
+    arrays = {name: _single(a) for name, a in state.arrays.items()} if single else state.arrays
+    data = _pack_arrays(arrays)
+    manifest = _pack_manifest(state.content, data)
+    return b"".join([PIECE, len(manifest).to_bytes(LENGTH, "little"), manifest, data])
+
+
+def from_bytes(piece: bytes | bytearray | memoryview, where: str) -> State:
+    """The inverse of `to_bytes`, checked; runs no code from it."""
+    data = bytes(piece)
+    if not data.startswith(PIECE):
+        raise ForeignStateError(f"{where} is not one of metrack")
+    start = len(PIECE) + LENGTH
+    end = start + int.from_bytes(data[len(PIECE) : start], "little")
+    content = _unpack_manifest(data[start:end], where)
+    described = _described(content, where)
+    _check_size(len(data) - end, described, where)
+    return _unpack_state(content, described, data[end:], where)
+
+
+def _single(array: Any) -> Any:
+    """An array of floats in half the bytes, unless some would become infinite or 0."""
+    if array.dtype != np.float64:
+        return array
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = array.astype(np.float32)
+    kept = np.isfinite(rounded).all() and np.array_equal(rounded == 0.0, array == 0.0)
+    return rounded if kept else array
+
+
+def _described(content: dict[str, Any], where: object) -> dict[str, Any]:
+    """What a manifest says of its arrays."""
     described = content.pop("arrays", None)
     if not (isinstance(described, dict) and {"size", "sha256"} <= set(described)):
-        raise CorruptStateError(f"{folder / MANIFEST} does not describe its arrays")
-    file = folder / ARRAYS
-    size = file.stat().st_size
+        raise CorruptStateError(f"{where} does not describe its arrays")
+    return described
+
+
+def _check_size(size: int, described: Mapping[str, Any], where: object) -> None:
     if size != described["size"]:
         raise CorruptStateError(
-            f"{file} has {size:,} bytes and should have {described['size']}: cut short or changed"
+            f"{where} has {size:,} bytes and should have {described['size']}: cut short or changed"
         )
-    data = file.read_bytes()
+
+
+def _unpack_state(
+    content: dict[str, Any], described: Mapping[str, Any], data: bytes, where: object
+) -> State:
     if hashlib.sha256(data).hexdigest() != described["sha256"]:
-        raise CorruptStateError(f"{file} does not match its checksum: it was damaged or changed")
-    arrays = _unpack_arrays(data, file)
+        raise CorruptStateError(f"{where} does not match its checksum: it was damaged or changed")
+    arrays = _unpack_arrays(data, where)
     version = content.pop("version")
     try:
         return State(*migrated(version, content, arrays))
     except WRONG as error:
         raise CorruptStateError(
-            f"{folder} is no state of format {version}: {type(error).__name__}: {error}"
+            f"{where} is no state of format {version}: {type(error).__name__}: {error}"
         ) from error
 
 
@@ -234,17 +283,18 @@ def _pack_arrays(arrays: Arrays) -> bytes:
     return packed
 
 
-def _unpack_arrays(data: bytes, file: Path) -> Arrays:
+def _unpack_arrays(data: bytes, where: object) -> Arrays:
     from safetensors import SafetensorError, deserialize
 
     arrays: Arrays = {}
     try:
         for name, tensor in deserialize(data):  # type: ignore[no-untyped-call]
             dtype = DTYPES[tensor["dtype"]]
-            # A copy: arrays of a learner are written to.
-            arrays[name] = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"]).copy()
+            array = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"])
+            # A copy: arrays of a learner are written to. Learners know double precision alone.
+            arrays[name] = array.astype(np.float64 if dtype is np.float32 else dtype)
     except (SafetensorError, KeyError, ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise CorruptStateError(f"{file} is not a safetensors file: {error}") from None
+        raise CorruptStateError(f"{where} is not a safetensors file: {error}") from None
     return arrays
 
 
@@ -260,9 +310,12 @@ def _pack_manifest(content: Mapping[str, Any], data: bytes) -> bytes:
     return json.dumps(manifest, indent=1, allow_nan=False).encode()
 
 
-def _unpack_manifest(file: Path) -> dict[str, Any]:
+def _read_manifest(file: Path) -> bytes:
     with open(file, "rb") as stream:
-        data = stream.read(LARGEST_MANIFEST + 1)
+        return stream.read(LARGEST_MANIFEST + 1)
+
+
+def _unpack_manifest(data: bytes, file: object) -> dict[str, Any]:
     if len(data) > LARGEST_MANIFEST:
         raise CorruptStateError(f"{file} is too large for a manifest")
     try:
@@ -290,6 +343,7 @@ def _checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
+@cache
 def _version(package: str) -> str:
     try:
         return version(package)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 import metrack
 from metrack import COMID, OASIS, SADL, FromLabels
-from metrack.estimators.persistence import unpack
+from metrack.estimators.persistence import dump, unpack
 from metrack.migrations import STEPS, VERSION
 from metrack.storage import (
     ARRAYS,
@@ -28,8 +28,10 @@ from metrack.storage import (
     StateError,
     StateFolder,
     StateInUseError,
+    from_bytes,
     generation,
     read,
+    to_bytes,
 )
 from tests.estimators import golden_states
 from tests.estimators.learners import LEARNERS, make_stream, state
@@ -61,6 +63,54 @@ def test_what_is_loaded_goes_on_like_what_was_saved(learner, stream, tmp_path):
     rest = stream.pairs[half:], stream.y[half:]
     np.testing.assert_array_equal(loaded.observe(*rest), learner.observe(*rest))
     assert state(loaded) == state(learner)
+
+
+def test_bytes_hold_what_a_folder_does(learner, stream):
+    half = len(stream.y) // 2
+    learner.fit(stream.pairs[:half], stream.y[:half])
+    piece = dump(learner)
+    loaded = metrack.load(bytearray(piece))  # what Spark hands out
+    assert state(loaded) == state(learner)
+    assert dump(loaded) == piece
+    rest = stream.pairs[half:], stream.y[half:]
+    np.testing.assert_array_equal(loaded.observe(*rest), learner.observe(*rest))
+
+
+def test_single_precision_is_the_same_metric_but_for_rounding(learner, stream):
+    """A relative 2^-24 of each number; the factors of a metric are squared."""
+    half = len(stream.y) // 2
+    learner.fit(stream.pairs[:half], stream.y[:half])
+    loaded = metrack.load(dump(learner, single=True))
+    M = learner.get_mahalanobis_matrix()
+    np.testing.assert_allclose(
+        loaded.get_mahalanobis_matrix(), M, rtol=0, atol=1e-5 * np.abs(M).max()
+    )
+    assert loaded.mu_ == pytest.approx(learner.mu_, rel=1e-6)
+    assert loaded.n_pairs_seen_ == half
+    assert np.isfinite(loaded.observe(stream.pairs[half:], stream.y[half:])).all()
+
+
+def test_single_precision_takes_half_the_bytes_but_loses_no_number():
+    stream = make_stream(30)
+    learner = COMID(divergence="burg").fit(stream.pairs, stream.y)
+    assert len(dump(learner, single=True)) < 0.6 * len(dump(learner)) + 2048
+    wide = State({}, {"a": np.array([1e60, 1.0]), "b": np.array([1e-60]), "c": np.array([0.1])})
+    kept = from_bytes(to_bytes(wide, single=True), "it").arrays
+    assert kept["a"].tolist() == [1e60, 1.0]
+    assert kept["b"].tolist() == [1e-60]
+    assert kept["c"].tolist() == [float(np.float32(0.1))]
+
+
+def test_bytes_that_are_no_state(saved):
+    piece = dump(saved[1])
+    for bad in (b"", b"parquet", piece[1:]):
+        with pytest.raises(ForeignStateError, match="is not one of metrack"):
+            metrack.load(bad)
+    changed = bytearray(piece)
+    changed[-3] ^= 1
+    for bad in (piece[:20], piece[:-1], piece + b"x", changed):
+        with pytest.raises(CorruptStateError, match=r"the state of [\d,]+ bytes"):
+            metrack.load(bad)
 
 
 def test_oasis_too(tmp_path):

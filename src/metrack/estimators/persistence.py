@@ -49,7 +49,9 @@ from metrack.storage import (
     State,
     StateError,
     StateFolder,
+    from_bytes,
     read,
+    to_bytes,
 )
 
 # Part in the file: attribute of what holds it, an ensemble, a bank or a dense learner. Others keep
@@ -116,15 +118,15 @@ def save(learner: Any, path: str | Path) -> None:
         folder.write(state)
 
 
-def load(path: str | Path, preprocessor: Any = None) -> Any:
-    """A learner as it was saved, by its ``save`` or by ``metrack track``.
+def load(path: str | Path | bytes | bytearray | memoryview, preprocessor: Any = None) -> Any:
+    """A learner as it was saved, by its ``save``, by ``metrack track`` or by `metrack.spark`.
 
     It goes on exactly as the one that was saved would have.
 
     Parameters
     ----------
-    path : path of a folder
-        Or of a zip, as ``metrack serve`` exports it.
+    path : path of a folder or a zip, or bytes
+        A zip is what ``metrack serve`` exports, bytes are what `metrack.spark` gives as states.
     preprocessor : array, CSR matrix or callable, optional
         Points that pairs of row numbers refer to; they are not part of a saved state.
 
@@ -152,8 +154,23 @@ def load(path: str | Path, preprocessor: Any = None) -> Any:
     >>> metrack.load(folder.name).n_pairs_seen_
     100
     """
-    state = read(Path(path))
-    return unpack(state, preprocessor, where=str(path))
+    if isinstance(path, str | Path):
+        return unpack(read(Path(path)), preprocessor, where=str(path))
+    where = f"the state of {len(path):,} bytes"
+    return unpack(from_bytes(path, where), preprocessor, where)
+
+
+def dump(learner: Any, single: bool = False) -> bytes:
+    """All that a fitted learner knows as bytes, which `load` reads.
+
+    Parameters
+    ----------
+    learner : COMID, SADL, OnlineITML, LEGO, POLA, OASIS or FromLabels
+    single : bool
+        In single precision: half the size. What is loaded then is the same metric but for
+        rounding, and goes on almost as the learner would, but not bit for bit.
+    """
+    return to_bytes(pack(learner), single)
 
 
 def pack(learner: Any) -> State:
