@@ -17,6 +17,7 @@ same in all others. Settings are kept by their names, never by the numbers that 
 
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
@@ -162,10 +163,14 @@ def field_of(record: Any, name: str) -> Any:
     return record[name] if isinstance(record, np.ndarray) else getattr(record, name)
 
 
-def declared(kind: Any) -> dict[str, Any]:
+def declared(kind: Any) -> Mapping[str, Any]:
     """What each field of a record may hold."""
-    if isinstance(kind, Structure):
-        return dict(kind.fields)
+    fields: Mapping[str, Any] = kind.fields if isinstance(kind, Structure) else _annotated(kind)
+    return fields
+
+
+@cache  # states are read and written a thousand times a second, and hints take long
+def _annotated(kind: Any) -> Mapping[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
     found = {field: get_args(hints[field])[1:] for field in kind._fields}
     if not all(found.values()):
