@@ -7,8 +7,8 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c c
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo study test test-portable test-browser bench bench-tracking bench-width bench-active \
-	bench-track bench-serve fuzz lint docs dist clean
+.PHONY: demo study test test-portable test-browser test-spark run-test-spark bench bench-tracking \
+	bench-width bench-active bench-track bench-serve bench-spark fuzz lint docs dist clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
@@ -19,7 +19,7 @@ study: .venv/installed
 
 test: lint
 	$(BIN)/pytest -n 2
-	$(BIN)/pytest --doctest-modules src
+	$(BIN)/pytest --doctest-modules src --ignore=src/metrack/spark
 
 # The same under other instruction sets and with other hypothesis seeds; half an hour.
 test-portable: .venv/installed
@@ -28,6 +28,16 @@ test-portable: .venv/installed
 # The pages of metrack serve, in a real browser.
 test-browser: .venv/installed-browser
 	sh tests/browser.sh
+
+# Needs Java, 17 or newer, and installs PySpark into .venv-spark: nothing else here needs them.
+SPARK := .venv-spark/bin
+test-spark:
+	@if java -version >/dev/null 2>&1; then $(MAKE) --no-print-directory run-test-spark; \
+	else echo "No Java was found: the tests of metrack.spark were not run."; fi
+
+run-test-spark: .venv-spark/installed
+	$(SPARK)/pytest tests/spark
+	PYSPARK_PYTHON=$(abspath $(SPARK)/python) $(SPARK)/pytest --doctest-modules src/metrack/spark
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/run.py
@@ -52,6 +62,13 @@ bench-track: .venv/installed
 bench-serve: .venv/installed
 	$(BIN)/python benchmarks/serve.py
 
+# A million pairs of 1,000 keys on Spark, killed five times; then others against bare trackers.
+bench-spark: .venv-spark/installed
+	$(SPARK)/python benchmarks/spark.py --partitions 7 --kills 5
+	$(SPARK)/python benchmarks/spark.py
+	$(SPARK)/python benchmarks/spark.py --features 128 --keys 100 --pairs 500
+	$(SPARK)/python benchmarks/spark.py --features 512 --keys 20 --pairs 500
+
 # Many more damaged and crafted states than in the tests.
 fuzz: .venv/installed
 	METRACK_MUTATIONS=20000 $(BIN)/pytest tests/estimators/test_persistence.py -k "flipped or crafted"
@@ -74,7 +91,7 @@ dist: .venv/installed-dist
 
 # Back to a fresh clone.
 clean:
-	rm -rf .venv demo site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-spark demo site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: pyproject.toml constraints.txt
@@ -82,6 +99,12 @@ clean:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed; choose it with make PYTHON=...")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(PIP_INSTALL) -e '.[all,dev]'
+	@touch $@
+
+.venv-spark/installed: pyproject.toml constraints.txt
+	@echo "Setting up .venv-spark (a few minutes the first time) ..."
+	@test -x $(SPARK)/python || $(PYTHON) -m venv .venv-spark
+	@$(SPARK)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[spark]' pytest hypothesis
 	@touch $@
 
 .venv/installed-docs: .venv/installed

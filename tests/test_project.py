@@ -24,6 +24,13 @@ def test_import_leaves_slow_packages_for_later(module, slow):
     assert not slow & set(run.stdout.split())
 
 
+def test_without_spark_the_remedy_is_named():
+    code = "import sys; sys.modules['pyspark'] = None; import metrack.spark"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode != 0
+    assert 'pip install "metrack[spark]"' in run.stderr
+
+
 def test_installed_version_is_that_of_pyproject():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert importlib.metadata.version("metrack") == project["version"]

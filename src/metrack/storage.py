@@ -4,10 +4,11 @@ A state is one generation, a folder of two files: ``arrays.safetensors`` and ``m
 is written beside the others under a temporary name, forced to the disk and renamed, so that a crash
 at any moment leaves the generations that were there. The last few are kept: a process that reads
 while another writes has time to finish. Where a state is a value in a table, the same two files are
-one piece of bytes (`to_bytes`).
+a zip (`to_bytes`).
 """
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -31,8 +32,6 @@ FORMAT = "metrack-state"
 KEPT = 3  # generations
 LARGEST_MANIFEST = 1 << 26
 ARRAYS, MANIFEST, LOCK = "arrays.safetensors", "manifest.json", "lock"
-PIECE = b"metrack-state\n"  # what a state in one piece begins with
-LENGTH = 8  # bytes that tell how long its manifest is
 GENERATION = re.compile(r"generation-(\d{12})")
 PREFIX = ".new-"
 PACKAGES = ("metrack", "numpy", "scipy", "scikit-learn", "numba", "safetensors")
@@ -216,24 +215,34 @@ def _read_generation(folder: Path) -> State:
 
 
 def to_bytes(state: State, single: bool = False) -> bytes:
-    """A state in one piece; in single precision, where that holds all of an array, on request."""
+    """A state as a zip of its generation; on request in single precision where that can hold it."""
     arrays = {name: _single(a) for name, a in state.arrays.items()} if single else state.arrays
     data = _pack_arrays(arrays)
-    manifest = _pack_manifest(state.content, data)
-    return b"".join([PIECE, len(manifest).to_bytes(LENGTH, "little"), manifest, data])
+    files = {ARRAYS: data, MANIFEST: _pack_manifest(state.content, data)}
+    folder, zipped = generation(Path(), 1).name, io.BytesIO()
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in files.items():
+            # A ZipInfo has the same date always, so that equal states are equal bytes.
+            archive.writestr(zipfile.ZipInfo(f"{folder}/{name}"), content)
+    return zipped.getvalue()
 
 
-def from_bytes(piece: bytes | bytearray | memoryview, where: str) -> State:
+def from_bytes(zipped: bytes | bytearray | memoryview, where: str) -> State:
     """The inverse of `to_bytes`, checked; runs no code from it."""
-    data = bytes(piece)
-    if not data.startswith(PIECE):
+    if bytes(zipped[:2]) != b"PK":
         raise ForeignStateError(f"{where} is not one of metrack")
-    start = len(PIECE) + LENGTH
-    end = start + int.from_bytes(data[len(PIECE) : start], "little")
-    content = _unpack_manifest(data[start:end], where)
+    folder = generation(Path(), 1).name
+    try:
+        with zipfile.ZipFile(io.BytesIO(zipped)) as archive:
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                raise ForeignStateError(f"{where} is compressed: store its files as they are")
+            manifest, data = (archive.read(f"{folder}/{name}") for name in (MANIFEST, ARRAYS))
+    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise CorruptStateError(f"{where} is damaged: {error}") from None
+    content = _unpack_manifest(manifest, where)
     described = _described(content, where)
-    _check_size(len(data) - end, described, where)
-    return _unpack_state(content, described, data[end:], where)
+    _check_size(len(data), described, where)
+    return _unpack_state(content, described, data, where)
 
 
 def _single(array: Any) -> Any:

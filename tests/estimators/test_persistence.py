@@ -1,4 +1,5 @@
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -6,6 +7,7 @@ import struct
 import subprocess
 import sys
 import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -101,16 +103,41 @@ def test_single_precision_takes_half_the_bytes_but_loses_no_number():
     assert kept["c"].tolist() == [float(np.float32(0.1))]
 
 
+def test_bytes_are_a_zip_of_a_generation(saved, tmp_path):
+    path, learner = saved
+    (tmp_path / "state.zip").write_bytes(dump(learner))
+    shutil.unpack_archive(tmp_path / "state.zip", tmp_path / "again")
+    assert state(metrack.load(tmp_path / "again")) == state(metrack.load(path))
+
+
 def test_bytes_that_are_no_state(saved):
     piece = dump(saved[1])
-    for bad in (b"", b"parquet", piece[1:]):
-        with pytest.raises(ForeignStateError, match="is not one of metrack"):
+    for bad in (b"", b"parquet", piece[1:], zipped("compressed", zipfile.ZIP_DEFLATED)):
+        with pytest.raises(ForeignStateError, match=r"the state of .* is (not one of|compressed)"):
             metrack.load(bad)
-    changed = bytearray(piece)
-    changed[-3] ^= 1
-    for bad in (piece[:20], piece[:-1], piece + b"x", changed):
-        with pytest.raises(CorruptStateError, match=r"the state of [\d,]+ bytes"):
+    for bad in (piece[:20], piece[:-1], zipped("other", zipfile.ZIP_STORED)):
+        with pytest.raises(CorruptStateError, match=r"the state of [\d,]+ bytes is damaged"):
             metrack.load(bad)
+
+
+def test_flipped_bytes_of_a_zip_give_the_same_state_or_the_typed_error(saved):
+    piece, expected = dump(saved[1]), state(saved[1])
+    rng, refused = np.random.default_rng(0), 0
+    for at in rng.integers(len(piece), size=N_MUTATIONS):
+        changed = bytearray(piece)
+        changed[at] ^= 1 << rng.integers(8)
+        try:
+            assert state(metrack.load(changed)) == expected
+        except StateError:
+            refused += 1
+    assert refused > N_MUTATIONS / 2
+
+
+def zipped(name, compression):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        archive.writestr(name, "0" * 100)
+    return file.getvalue()
 
 
 def test_oasis_too(tmp_path):

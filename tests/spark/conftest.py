@@ -1,12 +1,15 @@
 """Tests of `metrack.spark` run where PySpark is installed: by `make test-spark` alone."""
 
 import importlib.util
+import os
+import sys
 
 import pytest
 
 if importlib.util.find_spec("pyspark") is None:
     collect_ignore_glob = ["*.py"]
 
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers take what is in PATH
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 

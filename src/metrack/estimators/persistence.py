@@ -125,8 +125,9 @@ def load(path: str | Path | bytes | bytearray | memoryview, preprocessor: Any = 
 
     Parameters
     ----------
-    path : path of a folder or a zip, or bytes
-        A zip is what ``metrack serve`` exports, bytes are what `metrack.spark` gives as states.
+    path : path of a folder or of a zip of one, or bytes
+        A zip is what ``metrack serve`` exports; bytes, of such a zip, are what `metrack.spark`
+        gives as states.
     preprocessor : array, CSR matrix or callable, optional
         Points that pairs of row numbers refer to; they are not part of a saved state.
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from metrack.estimators.persistence import load
+from metrack.estimators.online import OnlineLearner
+from metrack.estimators.persistence import dump, load
 from metrack.spark.schemas import POINT, check_columns, check_free, check_key, check_points
 from metrack.tracking.layouts import Layout
 
@@ -57,7 +58,7 @@ def bad_rows(events: Any, key: str = "metric") -> Any:
     return events.select(key, F.explode("bad").alias("bad")).select(key, "bad.*")
 
 
-def transform(df: Any, states: Any, key: str = "metric") -> Any:
+def transform(df: Any, states: Any, key: str = "metric", start: OnlineLearner | None = None) -> Any:
     """Embed points where Euclidean distance is the learned one, each under its key's metric.
 
     Parameters
@@ -67,21 +68,23 @@ def transform(df: Any, states: Any, key: str = "metric") -> Any:
     states : DataFrame
         Events, or what `latest` gave.
     key : str
+    start : fitted learner, optional
+        For keys that have no state yet; as in `track`.
 
     Returns
     -------
     DataFrame
-        With a column ``embedding``; null where a key has no state, or where a point is none:
+        With a column ``embedding``; null where there is no metric, or where a point is none:
         missing, not finite, of another number of features.
     """
 
     def embedded(learner: Any, points: Any) -> list[list[Any]]:
         return [list(learner.transform(points[:, 0]))]
 
-    return _applied(df, states, key, ["x"], EMBEDDED, embedded)
+    return _applied(df, states, key, start, ["x"], EMBEDDED, embedded)
 
 
-def distance(df: Any, states: Any, key: str = "metric") -> Any:
+def distance(df: Any, states: Any, key: str = "metric", start: OnlineLearner | None = None) -> Any:
     """Distances of pairs, each under its key's metric, and whether these are alike.
 
     Parameters
@@ -91,11 +94,13 @@ def distance(df: Any, states: Any, key: str = "metric") -> Any:
     states : DataFrame
         Events, or what `latest` gave.
     key : str
+    start : fitted learner, optional
+        For keys that have no state yet; as in `track`.
 
     Returns
     -------
     DataFrame
-        With columns ``distance`` and ``alike``, +1 or -1; null where a key has no state, or where
+        With columns ``distance`` and ``alike``, +1 or -1; null where there is no metric, or where
         a point is none: missing, not finite, of another number of features.
     """
 
@@ -104,13 +109,14 @@ def distance(df: Any, states: Any, key: str = "metric") -> Any:
         alike = np.where(distances <= learner.threshold_, 1, -1)
         return [distances.tolist(), alike.tolist()]
 
-    return _applied(df, states, key, ["x", "z"], JUDGED, judged)
+    return _applied(df, states, key, start, ["x", "z"], JUDGED, judged)
 
 
 def _applied(
     df: Any,
     states: Any,
     key: str,
+    start: OnlineLearner | None,
     points: Sequence[str],
     added: Mapping[str, tuple[Any, Any]],
     read_out: Callable[[Any, Any], list[list[Any]]],
@@ -122,10 +128,13 @@ def _applied(
     if df.isStreaming or states.isStreaming:
         raise ValueError("streams cannot be joined like this: do it in foreachBatch, on tables")
 
+    shared = None if start is None else dump(start)
+
     def apply(rows: pa.Table, state: pa.Table) -> pa.Table:
         values: list[list[Any]] = [[None] * rows.num_rows for _ in added]
-        if rows.num_rows and state.num_rows:
-            learner = load(state["state"][0].as_py())
+        own = state["state"][0].as_py() if state.num_rows else shared
+        if rows.num_rows and own is not None:
+            learner = load(own)
             layout = Layout(tuple((name,) for name in points), learner.n_features_in_, lists=True)
             found = layout.batch(rows)
             if found.good.any():

@@ -90,6 +90,21 @@ def track(
     The same rows give the same states, bit for bit, as a stream and as a table, with any
     number of partitions, and when the query was stopped or killed and started again with its
     checkpoint; and the same as one tracker after another, without Spark.
+
+    Examples
+    --------
+    >>> from pyspark.sql import SparkSession
+    >>> import metrack
+    >>> from metrack.spark import track
+    >>> session = SparkSession.builder.master("local[1]").getOrCreate()
+    >>> rows = [("ann", i, [0.0, i % 3.0], [i % 2.0, 0.0], 1 - i % 2) for i in range(40)]
+    >>> columns = "metric string, sequence int, x array<double>, z array<double>, y int"
+    >>> event = track(session.createDataFrame(rows, columns)).first()
+    >>> event.pairs, event.bad
+    (40, [])
+    >>> metrack.load(event.state).predict([[[0.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]]])
+    array([-1,  1])
+    >>> session.stop()
     """
     most = whole("max_features", max_features)
     recipe = _recipe(settings, estimator, start, most)._replace(
@@ -203,4 +218,5 @@ def _learn(
 def _frame(key: tuple[Any, ...], event: Event, recipe: Recipe) -> pd.DataFrame:
     bad = [row._asdict() for row in event.bad]
     row = {recipe.key: key[0], **event._asdict(), "bad": bad}
-    return pd.DataFrame({name: [value] for name, value in row.items()})
+    # Objects: pandas would guess a type for columns that hold None, another one for each key.
+    return pd.DataFrame({name: [value] for name, value in row.items()}, dtype=object)
