@@ -118,12 +118,12 @@ def stream(folder, asked, n_batches):
     command = [sys.executable, __file__, "--drive", str(folder), *sys.argv[1:]]
     env = os.environ | {"PYSPARK_PYTHON": sys.executable}
     commits = folder / "checkpoint" / "commits"
-    # Now and then in the middle of a micro-batch: as soon as some number of them is finished.
-    for done in np.linspace(0, n_batches - 1, asked.kills, dtype=int):
+    # In the middle of a micro-batch: half a second after some other one was finished.
+    for done in np.linspace(1, n_batches - 1, asked.kills, dtype=int):
         process = subprocess.Popen(
             command, env=env, start_new_session=True, stderr=subprocess.DEVNULL
         )
-        while process.poll() is None and finished(commits) < done + 1:
+        while process.poll() is None and finished(commits) < done:
             time.sleep(0.05)
         time.sleep(0.5)
         os.killpg(process.pid, signal.SIGKILL)
@@ -134,7 +134,9 @@ def stream(folder, asked, n_batches):
 
 
 def finished(commits):
-    return sum(each.name.isdigit() for each in commits.iterdir()) if commits.exists() else 0
+    """Micro-batches; Spark removes the oldest commits."""
+    names = [each.name for each in commits.iterdir()] if commits.exists() else []
+    return max((int(name) + 1 for name in names if name.isdigit()), default=0)
 
 
 def read_states(folder, asked):

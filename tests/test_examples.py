@@ -63,10 +63,6 @@ def run_commands(code, where, line):
 def test_examples_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    run_page(page, capsys)
-
-
-def run_page(page, capsys):
     where, text = str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
     namespace = {"__name__": "__main__"}
     for block in BLOCK.finditer(text):

@@ -216,6 +216,7 @@ WRONG = {
     "value": ({}, {"settings": {"loss": "cubic"}}, "loss"),
     "items": ({}, {"settings": {"preprocessor": np.eye(2)}}, "pass items"),
     "generator": ({}, {"settings": {"random_state": np.random.RandomState(0)}}, "random_state"),
+    "draws": ({}, {"settings": {"output": "sample"}}, "output='sample' draws: give random_state"),
     "often": ({}, {"states_every": 0}, "states_every is 0"),
     "most": ({}, {"max_features": 0}, "max_features is 0"),
     "start": ({}, {"start": metrack.OASIS()}, "start is a OASIS, which learns no pairs"),

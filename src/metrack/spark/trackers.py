@@ -141,6 +141,7 @@ def _recipe(
             raise TypeError(f"start is a {type(start).__name__}, which learns no pairs")
         if settings or estimator != "SADL":
             raise ValueError("start brings its own learner and settings: leave these out")
+        _check_repeatable(start)
         return Recipe(start=dump(start))
     if estimator not in PAIR_LEARNERS:
         raise ValueError(f"estimator is {estimator!r}; there are {', '.join(PAIR_LEARNERS)}")
@@ -149,8 +150,16 @@ def _recipe(
         raise TypeError("preprocessor is no setting here: pass items")
     if not isinstance(asked.get("random_state"), int | None):
         raise TypeError("random_state is a whole number here: each key has a generator of its own")
-    class_of(estimator)(**asked).resolve(max_features)  # refuses settings that are wrong
+    learner = class_of(estimator)(**asked)
+    learner.resolve(max_features)  # refuses settings that are wrong
+    _check_repeatable(learner)
     return Recipe(estimator, asked)
+
+
+def _check_repeatable(learner: OnlineLearner) -> None:
+    """Refuse draws that would be others when a micro-batch is run again."""
+    if getattr(learner, "output", None) == "sample" and learner.random_state is None:
+        raise ValueError("output='sample' draws: give random_state, a whole number")
 
 
 def _columns(feedback: Any, recipe: Recipe, items: Any) -> Any:
