@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from functools import cache
@@ -149,9 +148,7 @@ def has_state(path: Path) -> bool:
 def read(path: Path) -> State:
     """The newest generation, checked; runs no code from it. Also from a zip of such a folder."""
     if path.is_file() and zipfile.is_zipfile(path):
-        with tempfile.TemporaryDirectory() as folder:
-            _unzip(path, Path(folder))
-            return _read_newest(Path(folder))
+        return from_bytes(path.read_bytes(), str(path))
     for _ in range(5):
         try:
             return _read_newest(path)
@@ -159,24 +156,6 @@ def read(path: Path) -> State:
             # A writer may have removed the generation that was the newest a moment ago.
             continue
     return _read_newest(path)
-
-
-def _unzip(file: Path, folder: Path) -> None:
-    """Take the generations out of a zip, and nothing else."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            for entry in archive.infolist():
-                where, _, name = entry.filename.partition("/")
-                if not GENERATION.fullmatch(where) or name not in (ARRAYS, MANIFEST):
-                    raise ForeignStateError(f"{file} holds {entry.filename!r}, which is no state")
-                if (
-                    entry.compress_type != zipfile.ZIP_STORED
-                ):  # so that none is larger than it looks
-                    raise ForeignStateError(f"{file} is compressed: store its files as they are")
-                (folder / where).mkdir(exist_ok=True)
-                (folder / where / name).write_bytes(archive.read(entry))
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError) as error:
-        raise CorruptStateError(f"{file} is damaged: {error}") from None
 
 
 def _read_newest(path: Path) -> State:
@@ -228,14 +207,12 @@ def to_bytes(state: State, single: bool = False) -> bytes:
 
 
 def from_bytes(zipped: bytes | bytearray | memoryview, where: str) -> State:
-    """The inverse of `to_bytes`, checked; runs no code from it."""
+    """The newest generation in a zip, checked; runs no code from it. The inverse of `to_bytes`."""
     if bytes(zipped[:2]) != b"PK":
         raise ForeignStateError(f"{where} is not one of metrack")
-    folder = generation(Path(), 1).name
     try:
         with zipfile.ZipFile(io.BytesIO(zipped)) as archive:
-            if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
-                raise ForeignStateError(f"{where} is compressed: store its files as they are")
+            folder = _newest_in(archive, where)
             manifest, data = (archive.read(f"{folder}/{name}") for name in (MANIFEST, ARRAYS))
     except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError) as error:
         raise CorruptStateError(f"{where} is damaged: {error}") from None
@@ -243,6 +220,19 @@ def from_bytes(zipped: bytes | bytearray | memoryview, where: str) -> State:
     described = _described(content, where)
     _check_size(len(data), described, where)
     return _unpack_state(content, described, data, where)
+
+
+def _newest_in(archive: zipfile.ZipFile, where: str) -> str:
+    """Name of the newest generation, where a zip holds generations and nothing else."""
+    folders = [""]
+    for entry in archive.infolist():
+        if entry.compress_type != zipfile.ZIP_STORED:  # so that none is larger than it looks
+            raise ForeignStateError(f"{where} is compressed: store its files as they are")
+        folder, _, name = entry.filename.partition("/")
+        if not GENERATION.fullmatch(folder) or name not in (ARRAYS, MANIFEST):
+            raise ForeignStateError(f"{where} holds {entry.filename!r}, which is no state")
+        folders.append(folder)
+    return max(folders)
 
 
 def _single(array: Any) -> Any:

@@ -104,7 +104,7 @@ class Course:
         n_experts = max(len(now), self.weights.shape[1])  # there may be new ones
         rows = self.weights, now[None]
         self.weights = np.concatenate([_padded(each, n_experts) for each in rows])
-        self.marked = Marked(learner.n_pairs_seen_, for_neighbours(learner))
+        self.marked = Marked(learner.n_pairs_seen_, learner.neighbour_components())
         if len(self.plain_losses) > len(self.history.losses):  # two and two became one
             self.plain_losses = 0.5 * (self.plain_losses[::2] + self.plain_losses[1::2])
             self.weights = self.weights[1::2]
@@ -141,14 +141,6 @@ class Course:
             if content[name] is not None:
                 setattr(found, name, Marked(content[name], arrays[f"{PREFIX}{name}"]))
         return found
-
-
-def for_neighbours(learner: OnlineLearner) -> Floats:
-    """L of the metric that finds neighbours."""
-    if isinstance(learner, SADL):
-        components: Floats = learner.for_neighbours().components_
-        return components
-    return learner.components_
 
 
 def weights_of(learner: OnlineLearner) -> Floats:

@@ -10,7 +10,7 @@ from metrack.estimators.base import StaticEmbedding
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.persistence import unpack
 from metrack.registry import estimator
-from metrack.serve.course import Course, Marked, for_neighbours
+from metrack.serve.course import Course, Marked
 from metrack.serve.log import Stretch
 from metrack.storage import CorruptStateError, State, StateFolder, has_state, read
 from metrack.tracking.history import History, effective_window, last_change, shares_of
@@ -113,13 +113,17 @@ class Learning:
 
     def save(self, path: Path) -> None:
         """Write all of it, as a state that ``metrack.load`` and ``metrack inspect`` know."""
+        with StateFolder(path) as folder:
+            folder.write(self.pack())
+
+    def pack(self) -> State:
+        """All of it."""
         tracking = Tracking(self.learner, None)
         tracking.features, tracking.history = self.config.features, self.course.history
         content, arrays = tracking.pack()
         course, more = self.course.pack()
         serve = {"sequence": self.sequence, **course}
-        with StateFolder(path) as folder:
-            folder.write(State({**content, "serve": serve}, {**arrays, **more}))
+        return State({**content, "serve": serve}, {**arrays, **more})
 
     def snapshot(self) -> Snapshot:
         """What can be read of it now."""
@@ -133,7 +137,7 @@ class Learning:
             learner.n_pairs_seen_,
             metric,
             embedding,
-            StaticEmbedding(for_neighbours(learner)),
+            learner.for_neighbours(),
             learner.threshold_,
             self.summary(),
             self._course(),

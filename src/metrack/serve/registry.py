@@ -6,10 +6,8 @@ import logging
 import re
 import shutil
 import sqlite3
-import tempfile
 import threading
 import time
-import zipfile
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -23,9 +21,8 @@ from metrack.serve.items import Items, NewItems
 from metrack.serve.learning import Config, Learning, Snapshot
 from metrack.serve.limits import Limits, Refused
 from metrack.serve.neighbours import Neighbours, Picture
-from metrack.serve.suggest import suggest_pairs
 from metrack.serve.workers import Workers
-from metrack.storage import generation, has_state
+from metrack.storage import has_state, to_bytes
 from metrack.tracking.pieces import Pace
 
 logger = logging.getLogger(__name__)
@@ -343,20 +340,15 @@ class Registry:
             raise Refused(409, f"{metric.name!r} has {len(items)} items; put two at least")
         with metric.lock:
             learning = self._readable(metric)
-            rows = suggest_pairs(learning.learner, items.points, n_pairs, seed)
+            n_pairs = min(n_pairs, len(items) * (len(items) - 1) // 2)
+            rows = learning.learner.suggest_pairs(items.points, n_pairs, seed)
             version = learning.sequence
         return [(items.ids[i], items.ids[j]) for i, j in rows.tolist()], version
 
     def export(self, metric: Metric) -> bytes:
         """The state of now, as a zip that ``metrack.load`` reads."""
-        with tempfile.TemporaryDirectory() as folder:
-            with metric.lock:
-                self._readable(metric).save(Path(folder) / "state")
-            file, inside = Path(folder) / "state.zip", generation(Path(folder) / "state", 1)
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for each in sorted(inside.iterdir()):
-                    archive.write(each, f"{inside.name}/{each.name}")
-            return file.read_bytes()
+        with metric.lock:
+            return to_bytes(self._readable(metric).pack())
 
     def folder(self, metric: Metric) -> Path:
         """Where its states are; from its number, never from its name."""

@@ -251,7 +251,7 @@ def test_kinds_side_by_side():
     u = rng.normal(size=(3000, N))
     plain = np.where((u**2).sum(axis=1) < 3.0, 1.0, -1.0)
     one = np.where(np.abs(u[:, 0]) < 0.7, 1.0, -1.0)
-    for y, most in ((plain, 1.02), (one, 0.5)):
+    for y, most in ((plain, 1.05), (one, 0.5)):
         pairs = Pairs(u.ravel().copy(), np.arange(N), np.empty(0, np.int64), y)
         banks = AlwaysOnBank(N, Margin(), PACE), AlwaysOnBank(N, Target(), PACE), PlainBank(N)
         tracker = Ensemble(N, banks, Combination(HINGE, SHARE.record, cap=4.0), True)
