@@ -30,6 +30,7 @@ LEARNERS = {
     "sadl-published": lambda: SADL.as_published(eta0=0.5, random_state=3),
     "sadl-ader": lambda: SADL(combiner="ader", divergence="frobenius", output="best"),
     "sadl-kinds": lambda: SADL(),
+    "sadl-wide": lambda: SADL(),
     "itml": lambda: OnlineITML(),
     "lego": lambda: LEGO(scale=None),
     "pola": lambda: POLA(n_components=2),
@@ -41,7 +42,7 @@ LEARNERS = {
 def stream(name):
     """What a learner is taught, in two halves; numpy keeps these numbers the same for ever."""
     rng = np.random.RandomState(0)
-    n_features = 6 if name == "comid-frame" else 3
+    n_features = {"comid-frame": 6, "sadl-wide": 66}.get(name, 3)
     size = 3 if name == "oasis" else 2
     tuples = rng.standard_normal((2 * N_PAIRS, size, n_features))
     if name == "oasis":
