@@ -60,7 +60,7 @@ def test_learners_of_many_directions_replay_less():
     ("settings", "why"),
     [
         ({"divergence": "burg"}, "divergence='burg': these experts have their own"),
-        ({"n_components": 2}, "n_components=2"),
+        ({"n_components": 4}, "n_components=4"),
         ({"combiner": "cbce"}, "combiner='cbce': they are always on"),
         ({"experts": "many"}, "choose one of 'auto', 'cover', 'kinds'"),
     ],

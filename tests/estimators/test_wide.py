@@ -53,6 +53,20 @@ def test_read_outs_agree(learned):
     )
 
 
+@pytest.mark.parametrize("n", [6, *WIDTHS])
+def test_components_are_the_leading_ones(n):
+    """Learning is the same, and the output the best metric of that rank."""
+    stream = make_stream(n, n_pairs=120)
+    narrow, whole = make(n_components=3), make()
+    np.testing.assert_array_equal(
+        narrow.observe(stream.pairs, stream.y), whole.observe(stream.pairs, stream.y)
+    )
+    assert narrow.transform(stream.points).shape == (len(stream.points), 3)
+    np.testing.assert_allclose(narrow.components_, whole.components_[:3], atol=1e-9)
+    expected = stream.points @ whole.components_[:3].T
+    np.testing.assert_allclose(narrow.transform(stream.points), expected, atol=1e-9)
+
+
 def test_units():
     stream = make_stream(200, n_pairs=300)
     losses = make().observe(stream.pairs, stream.y)

@@ -371,8 +371,12 @@ class SADL(EnsembleLearner):
 
     def _metric(self) -> Factored:
         if self.resolved_.output == "average":
-            return self.engine_.mixture(self.weights_)
-        return self.engine_.metric(self._selected())
+            found = self.engine_.mixture(self.weights_)
+        else:
+            found = self.engine_.metric(self._selected())
+        if self.n_components is None or len(self.engine_.banks) == 1:  # which cuts it itself
+            return found
+        return found.leading(self.n_components)
 
     def _mu(self) -> float:
         p = self.weights_

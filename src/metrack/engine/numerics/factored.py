@@ -43,6 +43,13 @@ class Factored(NamedTuple):
         order = np.argsort(-self.values, kind="stable")
         return self.values[order], self.vectors[order], int(np.sum(self.values >= self.outside))
 
+    def leading(self, rank: int) -> "Factored":
+        """The nearest metric of so small a rank."""
+        values, vectors, above = self._falling()
+        if above < rank:
+            values, vectors = self.eigenpairs()
+        return Factored(values[:rank], vectors[:rank], 0.0)
+
     def embed(self, points: Floats) -> Floats:
         """Points times the transpose of `components`; quicker, where V is narrow."""
         values, vectors, above = self._falling()
