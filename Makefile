@@ -66,8 +66,8 @@ bench-serve: .venv/installed
 bench-spark: .venv-spark/installed
 	$(SPARK)/python benchmarks/spark.py --partitions 7 --kills 5
 	$(SPARK)/python benchmarks/spark.py
-	$(SPARK)/python benchmarks/spark.py --features 128 --keys 100 --pairs 500
-	$(SPARK)/python benchmarks/spark.py --features 512 --keys 20 --pairs 500
+	$(SPARK)/python benchmarks/spark.py --features 128 --keys 60 --pairs 300
+	$(SPARK)/python benchmarks/spark.py --features 512 --keys 20 --pairs 300
 
 # Many more damaged and crafted states than in the tests.
 fuzz: .venv/installed
