@@ -25,7 +25,7 @@ AUTO_COMBINER = {"cover": "cbce", "kinds": "adaptive_share"}
 # Settings of the learners on a cover, or of a ladder of rates. Several kinds have their own.
 OF_THE_COVER = (
     *("loss", "divergence", "regularizer", "rho", "eta0", "first_interval", "step", "replays"),
-    *("n_components", "init", "psd"),
+    *("init", "psd"),
 )
 
 
@@ -111,7 +111,7 @@ class SADL(EnsembleLearner):
         Which learners the ensemble has: several kinds, with settings of their own, or COMID
         learners on the dyadic cover. "auto" is several kinds, unless a setting of the cover's
         learners (``loss``, ``divergence``, ``regularizer``, ``rho``, ``eta0``, ``first_interval``,
-        ``step``, ``replays``, ``n_components``, ``init`` or ``psd``) or another combiner is given.
+        ``step``, ``replays``, ``init`` or ``psd``) or another combiner is given.
     combiner : {"auto", "adaptive_share", "cbce", "adanormalhedge", "sadl", "fixed_share", "ader"}
         Weight rule. "auto" is "adaptive_share" for several kinds, "cbce" for the cover, for which
         "adanormalhedge" and "sadl" are, too. "fixed_share" and "ader" are for learners that are
@@ -358,7 +358,7 @@ class SADL(EnsembleLearner):
         if not isinstance(engine, NeighbourEnsemble) or "components" in self.set_by_hand_:
             return super().neighbour_components()
         if "neighbours" not in self._computed:
-            found = engine.neighbours(self.weights_).components()
+            found = self._cut(engine.neighbours(self.weights_)).components()
             found.flags.writeable = False
             self._computed["neighbours"] = found
         components: Floats = self._computed["neighbours"]
@@ -374,9 +374,13 @@ class SADL(EnsembleLearner):
             found = self.engine_.mixture(self.weights_)
         else:
             found = self.engine_.metric(self._selected())
-        if self.n_components is None or len(self.engine_.banks) == 1:  # which cuts it itself
-            return found
-        return found.leading(self.n_components)
+        return self._cut(found)
+
+    def _cut(self, metric: Factored) -> Factored:
+        """The directions that ``n_components`` asks for; learners on a cover have no others."""
+        if self.n_components is None or len(self.engine_.banks) == 1:
+            return metric
+        return metric.leading(self.n_components)
 
     def _mu(self) -> float:
         p = self.weights_
