@@ -12,13 +12,13 @@ pairs, does three things:
 
 1. directions are ordered by what rests on them: the variance of differences there, and how far the
    mixture of all learners has moved away from plain distance, by the covariance of (A / s - I) c;
-2. the leading directions of what the block's pairs have outside of the basis take the place of
-   the last ones, so that whatever comes up gets its chance;
+2. the leading directions of what the last pairs have outside of the basis take the place of the
+   last ones, so that whatever comes up gets its chance;
 3. all that was learned is carried over: each M is restricted to the new form, which changes
    nothing where the old directions are still there.
 
-Pairs to be replayed keep their coordinates; in a new direction only those of the last block have
-any. Renewals come at fixed counts of pairs, so that calls of any sizes lead to the same state.
+Pairs to be replayed keep their coordinates; in a new direction only the last pairs have any.
+Renewals come at fixed counts of pairs, so that calls of any sizes lead to the same state.
 """
 
 from collections.abc import Sequence
@@ -51,9 +51,8 @@ class Basis(NamedTuple):
     vectors: Annotated[Floats, floats("n", "width", least=-2.0, most=2.0)]  # B; 0 where unused
     scatter: Annotated[Floats, floats("width", "width")]  # of coordinates, forgetting
     last: Annotated[Floats, floats(LAST, "n", least=-1e145, most=1e145)]  # differences
-    whole: Annotated[
-        Floats, floats("slots", least=0.0, most=1e300)
-    ]  # |u|^2 of the pairs to be replayed
+    # Squared lengths of the pairs to be replayed.
+    whole: Annotated[Floats, floats("slots", least=0.0, most=1e300)]
     # Of similar pairs' squared lengths, forgetting: what is outside of the basis.
     similar: Annotated[Floats, floats(1, least=0.0)]
 
