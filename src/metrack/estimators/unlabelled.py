@@ -2,7 +2,7 @@
 
 The prior is M0 = C + shrinkage, C the covariance of the points. While few pairs are known to be
 alike, what is put out is (1 - share) M + share M0, both with the same mean squared distance; the
-share falls with the square of that number. What is learned does not change.
+share falls fast with that number. What is learned does not change.
 """
 
 from typing import Annotated, NamedTuple
@@ -15,7 +15,8 @@ from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.numerics.records import counts, floats
 
 SHRINKAGE = 0.1  # of the mean variance, added to all directions
-ENOUGH = 10.0  # alike pairs, at which the prior has half a share
+ENOUGH = 14.0  # alike pairs, at which the prior has half a share ...
+STEEPNESS = 4  # ... and how fast it falls with more
 REMEMBERED = 100_000  # points; older ones fade, as points may drift
 WIDEST = 1024  # features, whose covariance is kept
 BLOCK = 4096  # points taken at a time
@@ -76,7 +77,7 @@ def with_prior(metric: Factored, seen: Points, mu: float, n_pairs: int) -> Facto
     if n_pairs == 0:
         mixed = prior * (mu / (2.0 * spread))
     else:
-        share = 1.0 / (1.0 + (seen.counts[1] / ENOUGH) ** 2)
+        share = 1.0 / (1.0 + (seen.counts[1] / ENOUGH) ** STEEPNESS)
         mixed = (1.0 - share) * learned
         mixed += prior * (share * np.sum(learned * covariance) / spread)
     values, vectors = np.linalg.eigh(mixed)
