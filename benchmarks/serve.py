@@ -94,6 +94,7 @@ def ask(port, seconds, times):
     client = Client(f"http://127.0.0.1:{port}")
     pair, found = np.random.default_rng(9).normal(size=(1, 2, N_FEATURES)), []
     end = time.monotonic() + seconds
+    time.sleep(min(2.0, seconds / 4))  # the senders make their batches first
     while time.monotonic() < end:
         start = time.perf_counter()
         client.distance("m", pair)
