@@ -48,6 +48,7 @@ def run(arguments):
 
 
 def main():
+    os.setpgrp()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who ends is gone at once
     warm_up()
     print("ready", flush=True)
@@ -63,6 +64,7 @@ def main():
             finally:
                 os._exit(0)
         print(child, flush=True)
+    os.killpg(0, signal.SIGKILL)  # servers that a failed test left, and this process
 
 
 if __name__ == "__main__":
