@@ -47,7 +47,8 @@ def test_a_trial_measures_what_a_user_would(trial):
     tracker, start = SADL(random_state=0), 0
     for i, stop in enumerate(SMALL.steps().tolist()):
         tracker.partial_fit(*stream.pairs(start, stop))
-        X, labels = tracker.transform(stream.points(stop - 1)), stream.labels(stop - 1)
+        view = tracker.for_neighbours()
+        X, labels = view.transform(stream.points(stop - 1)), stream.labels(stop - 1)
         assert trial["sadl"][0, i] == leave_one_out_error(X, labels, 5, n_tested=500)
         assert trial["sadl"][1, i] == kmeans_nmi(X, labels, random_state=0)
         start = stop

@@ -551,10 +551,13 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         )
 
     def _put_out(self) -> Factored:
+        return self._with_points(self._metric())
+
+    def _with_points(self, metric: Factored) -> Factored:
+        """A metric together with what points without judgements say, as long as that counts."""
         if self.points_ is None:
-            return self._metric()
-        n_pairs = self.engine_.n_pairs
-        return unlabelled.with_prior(self._metric(), self.points_, self._mu(), n_pairs)
+            return metric
+        return unlabelled.with_prior(metric, self.points_, self._mu(), self.engine_.n_pairs)
 
     def _draws(self, n_pairs: int) -> Floats:
         return np.empty(0)
@@ -592,7 +595,7 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
     def neighbour_components(self) -> Floats:
         """L of the metric for neighbours and clusters; see `for_neighbours`."""
         check_is_fitted(self)
-        return self._rows()
+        return self.components_
 
     @exclusive
     def for_neighbours(self) -> StaticEmbedding:
@@ -629,7 +632,9 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         check_is_fitted(self)
         name = "aligned for neighbours" if for_neighbours else "aligned"
         if name not in self._computed:
-            rows = self.neighbour_components() if for_neighbours else self._rows()
+            by_hand = "components" in self.set_by_hand_
+            other = for_neighbours and not by_hand
+            rows = self.neighbour_components() if other else self._rows()
             width = self._most_directions(self.n_features_in_)
             self._computed[name] = aligned(leading(rows, width), width)
         components: Floats = self._computed[name]

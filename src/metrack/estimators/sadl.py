@@ -358,7 +358,8 @@ class SADL(EnsembleLearner):
         if not isinstance(engine, NeighbourEnsemble) or "components" in self.set_by_hand_:
             return super().neighbour_components()
         if "neighbours" not in self._computed:
-            found = self._cut(engine.neighbours(self.weights_)).components()
+            metric = self._with_points(engine.neighbours(self.weights_))
+            found = self._cut(metric).components()
             found.flags.writeable = False
             self._computed["neighbours"] = found
         components: Floats = self._computed["neighbours"]
