@@ -78,7 +78,7 @@ def measure(n, question=QUESTION):
     """One line of the table."""
     source = stream(n, question)
     fresh = looks(source)
-    tracker = SADL(experts="kinds")
+    tracker = SADL()
     tracker_us, tracker_auc = follow(tracker, source, fresh)
     single_us = single_auc = None
     if n <= WHOLE_UP_TO:
@@ -148,7 +148,7 @@ def draw(records, path):
 def main():
     """Measure, print and draw everything."""
     warm = np.random.default_rng(0).normal(size=(2, 2, 80))
-    for learner in (SADL(experts="kinds"), OnlineITML()):  # compiled before anything is timed
+    for learner in (SADL(), OnlineITML()):  # compiled before anything is timed
         learner.observe(warm, [1, -1])
     records = []
     for n in WIDTHS:
