@@ -19,7 +19,7 @@ from metrack.estimators.inputs import (
     check_preprocessor,
     points_of,
 )
-from metrack.estimators.online import OnlineEmbedding
+from metrack.estimators.online_embedding import OnlineEmbedding
 from metrack.estimators.resolved import SimilaritySettings, units
 from metrack.estimators.settings import Seed, positive, whole
 from metrack.estimators.threads import exclusive

@@ -1,12 +1,10 @@
 """Learners that take pairs one after another."""
 
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble import replay
@@ -14,184 +12,30 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.targets import DenseMetric
-from metrack.estimators import active, closure, persistence, unlabelled
+from metrack.estimators import active, unlabelled
+from metrack.estimators.asking import Asking
 from metrack.estimators.base import (
-    Embedding,
-    FrozenMetric,
-    MahalanobisLearner,
     StaticEmbedding,
     check_calibration,
 )
 from metrack.estimators.embedding import aligned, leading, orthogonal
 from metrack.estimators.inputs import (
     LabelsLike,
-    Lookup,
     PairBatch,
     Points,
     PointsLike,
-    Preprocessor,
     TuplesLike,
     check_judgements,
     check_labels,
     check_preprocessor,
     points_of,
 )
-from metrack.estimators.resolved import Engine, EnsembleSettings, Resolved, TargetSettings
-from metrack.estimators.settings import Seed, at_most_features, whole
+from metrack.estimators.resolved import EnsembleSettings, TargetSettings
+from metrack.estimators.settings import at_most_features
 from metrack.estimators.threads import exclusive
 
 
-class OnlineEmbedding(Embedding):
-    """A metric that is read out of a learner's state when it is asked for.
-
-    A subclass says what its settings come to (`resolve`); from that all else is built.
-
-    Attributes
-    ----------
-    resolved_ : NamedTuple
-        What the settings came to: every choice, none of them "auto".
-    engine_ : Ensemble, DenseMetric or DenseSimilarity
-        All that is learned.
-    rng_ : RandomState
-    preprocessor_
-        The preprocessor, checked.
-    set_by_hand_ : dict
-        What a user has set since learning last went on: "threshold" or "components".
-    points_ : Points or None
-        What points without judgements have shown.
-    """
-
-    preprocessor: Preprocessor
-    random_state: Seed
-    resolved_: Resolved
-    engine_: Engine
-    rng_: np.random.RandomState
-    set_by_hand_: dict[str, Any]
-    points_: unlabelled.Points | None
-
-    def resolve(self, n_features: int) -> Resolved:
-        """What the settings come to for so many features; nothing is learned or changed."""
-        raise NotImplementedError
-
-    @exclusive
-    def start(self, n_features: int, preprocessor: Lookup = None) -> Self:
-        """Forget everything, and be ready for points of so many features.
-
-        Parameters
-        ----------
-        n_features : int
-        preprocessor : optional
-            As `check_preprocessor` returns it.
-        """
-        # What may refuse a setting comes before anything changes.
-        rng, resolved = check_random_state(self.random_state), self.resolve(n_features)
-        return self.restore(resolved, resolved.build(), rng, preprocessor)
-
-    def restore(
-        self,
-        resolved: Resolved,
-        engine: Engine,
-        rng: np.random.RandomState,
-        preprocessor: Lookup = None,
-    ) -> Self:
-        """Go on from what an engine knows, such as a saved one."""
-        self.resolved_, self.engine_, self.rng_ = resolved, engine, rng
-        self.preprocessor_ = preprocessor
-        self.n_features_in_ = resolved.n_features
-        self.points_ = None
-        self._forget_read_outs()
-        return self
-
-    def _forget_read_outs(self) -> None:
-        self._computed: dict[str, Any] = {}  # until learning goes on
-        self.set_by_hand_ = {}
-
-    @exclusive
-    def save(self, path: str | Path) -> None:
-        """Write all that was learned into a folder, from which `metrack.load` brings it back.
-
-        What is loaded goes on exactly as this learner would. The folder keeps the last three
-        states saved to it; a crash while saving harms none of them. The preprocessor is not
-        saved: it is given again to `metrack.load`.
-
-        Parameters
-        ----------
-        path : path of a folder
-            Made if missing; must hold nothing but states.
-        """
-        persistence.save(self, path)
-
-    def _metric(self) -> Factored:
-        """The metric that stands for all that was learned."""
-        return self.engine_.metric(0)
-
-    def _put_out(self) -> Factored:
-        return self._metric()
-
-    def _read_metric(self) -> Factored:
-        if "metric" not in self._computed:
-            self._computed["metric"] = self._put_out()
-        metric: Factored = self._computed["metric"]
-        return metric
-
-    @property
-    @exclusive
-    def components_(self) -> Floats:
-        """L with M = L'L, (rank_, n_features); rows by falling weight."""
-        check_is_fitted(self)
-        if "components" in self.set_by_hand_:
-            components: Floats = self.set_by_hand_["components"]
-            return components
-        if "components" not in self._computed:
-            self._computed["components"] = self._read_metric().components()
-            self._computed["components"].flags.writeable = False
-        components = self._computed["components"]
-        return components
-
-    @components_.setter
-    def components_(self, value: Any) -> None:
-        """Use another L in all that is put out, until learning goes on."""
-        check_is_fitted(self)
-        given = np.array(value, dtype=np.float64, ndmin=2)
-        if given.shape[1:] != (self.n_features_in_,) or not np.isfinite(given).all():
-            raise ValueError(
-                f"components_ must be finite numbers of shape (rank, {self.n_features_in_}); got "
-                f"shape {given.shape}"
-            )
-        given.flags.writeable = False
-        self._computed = {}
-        self.set_by_hand_["components"] = given
-
-    def _structured(self) -> Factored | None:
-        """The metric, where it is plain but in a few directions: L takes longer than points do."""
-        if "components" in self.set_by_hand_:
-            return None
-        metric = self._read_metric()
-        return metric if metric.outside > 0.0 else None
-
-    @exclusive
-    def _turned(self, points: Points) -> Floats:
-        if isinstance(points, np.ndarray) and getattr(self, "n_components", None) is None:
-            metric = self._structured()
-            if metric is not None:
-                return metric.embed(points)
-        return super()._turned(points)
-
-    @exclusive
-    def _squares(self, differences: Points) -> Floats:
-        if isinstance(differences, np.ndarray):
-            metric = self._structured()
-            if metric is not None:
-                return metric.squared_distances(differences)
-        return super()._squares(differences)
-
-    @property
-    def rank_(self) -> int:
-        """Rank of the metric."""
-        return len(self.components_)
-
-
-class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
+class OnlineLearner(Asking):
     """Learners of pairs behind scikit-learn's and metric-learn's interface."""
 
     resolved_: EnsembleSettings | TargetSettings
@@ -328,168 +172,6 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         return n_features <= unlabelled.WIDEST and getattr(self, "n_components", None) is None
 
     @exclusive
-    def suggest_pairs(
-        self,
-        X: PointsLike,
-        n_pairs: int,
-        random_state: Seed = None,
-        return_weights: bool = False,
-        judged: tuple[ArrayLike, LabelsLike] | None = None,
-    ) -> Any:
-        """Choose pairs of points that are worth judging next; nothing is learned or changed.
-
-        Pairs are drawn by `informativeness`, so that some of them are near the threshold, some are
-        those on which experts disagree, and a share is random: a tenth, and up to half after a
-        change was noticed, when the metric cannot be relied on. A point is asked about once, as
-        long as there are enough. Candidates are the neighbours of some points among some others,
-        and random pairs: the work does not grow with the number of points.
-
-        Before the first judgement, pairs are chosen by what `observe_points` has seen, else by
-        plain distance.
-
-        Parameters
-        ----------
-        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
-        n_pairs : int
-        random_state : int, RandomState or None
-            The same number gives the same pairs.
-        return_weights : bool
-            Also return how many random pairs each stands for, up to a factor. Judgements of
-            suggested pairs are no random sample, and more of them are alike; what is
-            averaged with these weights is not biased by the choice: the share of pairs
-            that are alike, an error rate.
-        judged : tuple (rows, y), optional
-            Rows of X that were judged before, and their labels, all to the same question; for
-            questions with few classes (a dozen at most), where alike is transitive. Most
-            pairs are then a new point and one of the class that is nearest to it, so that
-            much follows from few answers; learn that too, see `metrack.implied_pairs`.
-
-        Returns
-        -------
-        array (n_pairs, 2)
-            Rows of X, the most informative pair first; and, if asked for, weights (n_pairs,).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from metrack import SADL
-        >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> tracker = SADL()
-        >>> for i in range(20):
-        ...     rows = tracker.suggest_pairs(X, 10, random_state=i)
-        ...     alike = np.abs(X[rows[:, 0], 0] - X[rows[:, 1], 0]) < 0.5
-        ...     tracker = tracker.partial_fit(X[rows], np.where(alike, 1, -1))
-        >>> tracker.top_features(n=1)[0][0]
-        0
-        """
-        if started := hasattr(self, "engine_"):
-            points = points_of(X, self.preprocessor_, self.n_features_in_)
-        else:
-            points = points_of(X, check_preprocessor(self.preprocessor), None)
-        n_points = points.shape[0]
-        if judged is not None and return_weights:
-            raise ValueError("return_weights with judged: pairs are then chosen, and not drawn")
-        if whole("n_pairs", n_pairs) > n_points * (n_points - 1) // 2:
-            raise ValueError(
-                f"n_pairs={n_pairs}: {n_points} points have {n_points * (n_points - 1) // 2} pairs;"
-                " ask for fewer, or pass more points"
-            )
-        has_learned = started and self.engine_.n_pairs > 0
-        known = has_learned or (started and self.points_ is not None)
-        rng = check_random_state(random_state)
-        explored = self._exploration() if has_learned else active.exploration(np.inf)
-        questions = np.empty((0, 2), np.int64)
-        if judged is not None and has_learned:
-            groups = closure.groups_of(*_judged_of(judged, n_points))
-            most = rng.binomial(n_pairs, 1.0 - explored)
-            questions = closure.next_questions(points, most, self.components_, groups, rng)
-        found = active.suggest(
-            points,
-            n_pairs,
-            self.components_ if known else None,
-            self._committee() if has_learned else (),
-            explored,
-            rng,
-        )
-        rows = np.concatenate([questions, found.rows])[:n_pairs]
-        return (rows, found.weights) if return_weights else rows
-
-    @exclusive
-    def informativeness(self, pairs: TuplesLike) -> Floats:
-        """How much there is to learn from a judgement of each pair, from 0 to 1.
-
-        It is 1 where the learner's experts, weighed half by trust, are evenly divided or all near
-        their thresholds, and 0 where they are sure of the same thing.
-
-        Parameters
-        ----------
-        pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
-        """
-        check_is_fitted(self)
-        batch, committee = (
-            PairBatch(pairs, self.preprocessor_, self.n_features_in_),
-            self._committee(),
-        )
-        scores = [
-            active.doubt([_squares(each.components, u) for each in committee], committee)
-            for u in batch.pieces()
-        ]
-        return np.concatenate(scores)
-
-    @exclusive
-    def change_since(
-        self, then: FrozenMetric, X: PointsLike, random_state: Seed = None
-    ) -> active.Change:
-        """How many judgements the pairs since an earlier moment have changed: when to stop asking.
-
-        Each further answer changes less than those before, as long as the question stays the same.
-        So where few judgements have changed while the number of answers has doubled, as many
-        answers again will mostly change no more (13 of 20 simulated streams; the threshold goes on
-        moving a little).
-
-        Parameters
-        ----------
-        then : FrozenMetric
-            What `get_metric` gave at the earlier moment.
-        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
-            Points whose pairs are compared; some of the pairs.
-        random_state : int, RandomState or None
-            For which pairs are compared.
-
-        Returns
-        -------
-        Change
-            The share of judgements that differ, and its 95 % interval. Of all pairs that are
-            called alike now or were then: others are nearly all, whatever was learned.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from metrack import SADL
-        >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> rows = np.random.default_rng(1).integers(500, size=(1000, 2))
-        >>> y = np.where(np.abs(X[rows[:, 0], 0] - X[rows[:, 1], 0]) < 0.5, 1, -1)
-        >>> tracker = SADL().fit(X[rows[:500]], y[:500])
-        >>> half_way = tracker.get_metric()
-        >>> change = tracker.partial_fit(X[rows[500:]], y[500:]).change_since(half_way, X, 0)
-        >>> change.low <= change.share <= change.high < 0.2
-        True
-        """
-        check_is_fitted(self)
-        points = points_of(X, self.preprocessor_, self.n_features_in_)
-        if then.threshold is None or then.components.shape[1] != self.n_features_in_:
-            raise ValueError(
-                "then must be what get_metric() of this learner gave: a metric of "
-                f"{self.n_features_in_} features, with a threshold"
-            )
-        if points.shape[0] < 2:
-            raise ValueError("X has 1 point; pairs need 2 or more")
-        limits = [float(np.copysign(t * t, t)) for t in (self.threshold_, then.threshold)]
-        now = active.Expert(self.components_, limits[0], 1.0)
-        before = active.Expert(then.components, limits[1], 1.0)
-        return active.change(points, now, before, check_random_state(random_state))
-
-    @exclusive
     def forget(self, pairs: TuplesLike) -> int:
         """Replay judgements of these pairs no more, such as those that were given by mistake.
 
@@ -514,13 +196,6 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
     def _forget(self, u: Points) -> int:
         """Of a learner that replays nothing."""
         return 0
-
-    def _committee(self) -> list[active.Expert]:
-        """Those who judge; here one, whose metric is put out."""
-        return [active.Expert(self.components_, self._mu(), 1.0)]
-
-    def _exploration(self) -> float:
-        return active.exploration(np.inf)
 
     def _check(
         self,
@@ -677,21 +352,6 @@ class OnlineLearner(OnlineEmbedding, MahalanobisLearner):
         self.restore(resolved, engine, self.rng_, self.preprocessor_)
         self.points_ = points
         return self
-
-
-def _judged_of(judged: tuple[ArrayLike, LabelsLike], n_points: int) -> tuple[Ints, Floats]:
-    """Rows that were judged before, and labels."""
-    rows, y = closure.check_judged(*judged)
-    if rows.size and not (rows.min() >= 0 and rows.max() < n_points):
-        raise ValueError(f"judged has row numbers outside of 0 to {n_points - 1}, the rows of X")
-    return rows, y
-
-
-def _squares(components: Floats, u: Any) -> Floats:
-    """Squared lengths of differences."""
-    embedded = np.asarray(u @ components.T)
-    found: Floats = np.einsum("ij,ij->i", embedded, embedded)
-    return found
 
 
 class EnsembleLearner(OnlineLearner):

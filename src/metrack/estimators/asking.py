@@ -1,0 +1,223 @@
+"""Which pairs to judge next, and when to stop asking; see `active` for how pairs are chosen."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.engine.online.targets import DenseMetric
+from metrack.estimators import active, closure
+from metrack.estimators.base import (
+    FrozenMetric,
+    MahalanobisLearner,
+)
+from metrack.estimators.inputs import (
+    LabelsLike,
+    PairBatch,
+    PointsLike,
+    TuplesLike,
+    check_preprocessor,
+    points_of,
+)
+from metrack.estimators.online_embedding import OnlineEmbedding
+from metrack.estimators.resolved import EnsembleSettings, TargetSettings
+from metrack.estimators.settings import Seed, whole
+from metrack.estimators.threads import exclusive
+
+
+class Asking(OnlineEmbedding, MahalanobisLearner):
+    """Questions to those who judge, of every online learner of pairs."""
+
+    resolved_: EnsembleSettings | TargetSettings
+    engine_: Ensemble | DenseMetric
+
+    @exclusive
+    def suggest_pairs(
+        self,
+        X: PointsLike,
+        n_pairs: int,
+        random_state: Seed = None,
+        return_weights: bool = False,
+        judged: tuple[ArrayLike, LabelsLike] | None = None,
+    ) -> Any:
+        """Choose pairs of points that are worth judging next; nothing is learned or changed.
+
+        Pairs are drawn by `informativeness`, so that some of them are near the threshold, some are
+        those on which experts disagree, and a share is random: a tenth, and up to half after a
+        change was noticed, when the metric cannot be relied on. A point is asked about once, as
+        long as there are enough. Candidates are the neighbours of some points among some others,
+        and random pairs: the work does not grow with the number of points.
+
+        Before the first judgement, pairs are chosen by what `observe_points` has seen, else by
+        plain distance.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
+        n_pairs : int
+        random_state : int, RandomState or None
+            The same number gives the same pairs.
+        return_weights : bool
+            Also return how many random pairs each stands for, up to a factor. Judgements of
+            suggested pairs are no random sample, and more of them are alike; what is
+            averaged with these weights is not biased by the choice: the share of pairs
+            that are alike, an error rate.
+        judged : tuple (rows, y), optional
+            Rows of X that were judged before, and their labels, all to the same question; for
+            questions with few classes (a dozen at most), where alike is transitive. Most
+            pairs are then a new point and one of the class that is nearest to it, so that
+            much follows from few answers; learn that too, see `metrack.implied_pairs`.
+
+        Returns
+        -------
+        array (n_pairs, 2)
+            Rows of X, the most informative pair first; and, if asked for, weights (n_pairs,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from metrack import SADL
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> tracker = SADL()
+        >>> for i in range(20):
+        ...     rows = tracker.suggest_pairs(X, 10, random_state=i)
+        ...     alike = np.abs(X[rows[:, 0], 0] - X[rows[:, 1], 0]) < 0.5
+        ...     tracker = tracker.partial_fit(X[rows], np.where(alike, 1, -1))
+        >>> tracker.top_features(n=1)[0][0]
+        0
+        """
+        if started := hasattr(self, "engine_"):
+            points = points_of(X, self.preprocessor_, self.n_features_in_)
+        else:
+            points = points_of(X, check_preprocessor(self.preprocessor), None)
+        n_points = points.shape[0]
+        if judged is not None and return_weights:
+            raise ValueError("return_weights with judged: pairs are then chosen, and not drawn")
+        if whole("n_pairs", n_pairs) > n_points * (n_points - 1) // 2:
+            raise ValueError(
+                f"n_pairs={n_pairs}: {n_points} points have {n_points * (n_points - 1) // 2} pairs;"
+                " ask for fewer, or pass more points"
+            )
+        has_learned = started and self.engine_.n_pairs > 0
+        known = has_learned or (started and self.points_ is not None)
+        rng = check_random_state(random_state)
+        explored = self._exploration() if has_learned else active.exploration(np.inf)
+        questions = np.empty((0, 2), np.int64)
+        if judged is not None and has_learned:
+            groups = closure.groups_of(*_judged_of(judged, n_points))
+            most = rng.binomial(n_pairs, 1.0 - explored)
+            questions = closure.next_questions(points, most, self.components_, groups, rng)
+        found = active.suggest(
+            points,
+            n_pairs,
+            self.components_ if known else None,
+            self._committee() if has_learned else (),
+            explored,
+            rng,
+        )
+        rows = np.concatenate([questions, found.rows])[:n_pairs]
+        return (rows, found.weights) if return_weights else rows
+
+    @exclusive
+    def informativeness(self, pairs: TuplesLike) -> Floats:
+        """How much there is to learn from a judgement of each pair, from 0 to 1.
+
+        It is 1 where the learner's experts, weighed half by trust, are evenly divided or all near
+        their thresholds, and 0 where they are sure of the same thing.
+
+        Parameters
+        ----------
+        pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
+        """
+        check_is_fitted(self)
+        batch, committee = (
+            PairBatch(pairs, self.preprocessor_, self.n_features_in_),
+            self._committee(),
+        )
+        scores = [
+            active.doubt([_squares(each.components, u) for each in committee], committee)
+            for u in batch.pieces()
+        ]
+        return np.concatenate(scores)
+
+    @exclusive
+    def change_since(
+        self, then: FrozenMetric, X: PointsLike, random_state: Seed = None
+    ) -> active.Change:
+        """How many judgements the pairs since an earlier moment have changed: when to stop asking.
+
+        Each further answer changes less than those before, as long as the question stays the same.
+        So where few judgements have changed while the number of answers has doubled, as many
+        answers again will mostly change no more (13 of 20 simulated streams; the threshold goes on
+        moving a little).
+
+        Parameters
+        ----------
+        then : FrozenMetric
+            What `get_metric` gave at the earlier moment.
+        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
+            Points whose pairs are compared; some of the pairs.
+        random_state : int, RandomState or None
+            For which pairs are compared.
+
+        Returns
+        -------
+        Change
+            The share of judgements that differ, and its 95 % interval. Of all pairs that are
+            called alike now or were then: others are nearly all, whatever was learned.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from metrack import SADL
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> rows = np.random.default_rng(1).integers(500, size=(1000, 2))
+        >>> y = np.where(np.abs(X[rows[:, 0], 0] - X[rows[:, 1], 0]) < 0.5, 1, -1)
+        >>> tracker = SADL().fit(X[rows[:500]], y[:500])
+        >>> half_way = tracker.get_metric()
+        >>> change = tracker.partial_fit(X[rows[500:]], y[500:]).change_since(half_way, X, 0)
+        >>> change.low <= change.share <= change.high < 0.2
+        True
+        """
+        check_is_fitted(self)
+        points = points_of(X, self.preprocessor_, self.n_features_in_)
+        if then.threshold is None or then.components.shape[1] != self.n_features_in_:
+            raise ValueError(
+                "then must be what get_metric() of this learner gave: a metric of "
+                f"{self.n_features_in_} features, with a threshold"
+            )
+        if points.shape[0] < 2:
+            raise ValueError("X has 1 point; pairs need 2 or more")
+        limits = [float(np.copysign(t * t, t)) for t in (self.threshold_, then.threshold)]
+        now = active.Expert(self.components_, limits[0], 1.0)
+        before = active.Expert(then.components, limits[1], 1.0)
+        return active.change(points, now, before, check_random_state(random_state))
+
+    def _committee(self) -> list[active.Expert]:
+        """Those who judge; here one, whose metric is put out."""
+        return [active.Expert(self.components_, self._mu(), 1.0)]
+
+    def _exploration(self) -> float:
+        return active.exploration(np.inf)
+
+    def _mu(self) -> float:
+        raise NotImplementedError
+
+
+def _judged_of(judged: tuple[ArrayLike, LabelsLike], n_points: int) -> tuple[Ints, Floats]:
+    """Rows that were judged before, and labels."""
+    rows, y = closure.check_judged(*judged)
+    if rows.size and not (rows.min() >= 0 and rows.max() < n_points):
+        raise ValueError(f"judged has row numbers outside of 0 to {n_points - 1}, the rows of X")
+    return rows, y
+
+
+def _squares(components: Floats, u: Any) -> Floats:
+    """Squared lengths of differences."""
+    embedded = np.asarray(u @ components.T)
+    found: Floats = np.einsum("ij,ij->i", embedded, embedded)
+    return found
