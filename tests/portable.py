@@ -1,8 +1,9 @@
 """The tests under other instruction sets and with other hypothesis seeds: `make test-portable`.
 
 Rounding differs from processor to processor: in numba's code by vector width and fused products, in
-OpenBLAS by the kernels it chooses. Each set-up fixes both, and runs the whole suite with a seed of
-its own; a set-up that this processor cannot run leaves its seed to the processor's own code.
+OpenBLAS by the kernels it chooses. Each set-up fixes both, and runs the suite with a seed of its
+own, but for the tests that kill processes; a set-up that this processor cannot run leaves its seed
+to the processor's own code.
 
     python tests/portable.py                    all of them
     python tests/portable.py haswell -- -x -k descent    one of them, with arguments for pytest
@@ -20,6 +21,8 @@ AVX2 = {"avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "abm", "movbe"}
 AVX512 = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl", "adx", "clflushopt", "clwb"}
 NUMERICAL = ("tests/engine", "tests/estimators", "tests/evaluate", "tests/reference")
 NUMERICAL += ("tests/streams", "tests/test_drop_in.py", "tests/test_river.py")
+# Processes killed by the hundred: minutes each time, and nothing in them depends on rounding.
+KILLS = ("tests/serve/test_crash.py", "tests/tracking/test_crash.py")
 
 
 class SetUp(NamedTuple):
@@ -64,7 +67,9 @@ def run(set_up: SetUp, able: bool, more: list[str]) -> int:
     seeded = []
     if set_up.seed is not None:
         seeded = ["--hypothesis-profile=seeded", f"--hypothesis-seed={set_up.seed}"]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", *seeded, *set_up.tests, *more]
+    left_out = [f"--ignore={each}" for each in KILLS]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", *left_out, *seeded, *set_up.tests]
+    command += more
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
