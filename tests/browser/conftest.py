@@ -7,19 +7,12 @@ import numpy as np
 import pytest
 
 from metrack import Client
-from tests.serve.servers import Spawner
+from tests.serve.conftest import spawner as spawner
 
 if "METRACK_BROWSER" not in os.environ:
     collect_ignore_glob = ["test_*.py"]
 
 FEATURES = ["price", "size", "age", "colour"]
-
-
-@pytest.fixture(scope="session")
-def spawner():
-    found = Spawner()
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="session")

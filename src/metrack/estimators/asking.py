@@ -11,10 +11,7 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.targets import DenseMetric
 from metrack.estimators import active, closure
-from metrack.estimators.base import (
-    FrozenMetric,
-    MahalanobisLearner,
-)
+from metrack.estimators.base import FrozenMetric, MahalanobisLearner
 from metrack.estimators.inputs import (
     LabelsLike,
     PairBatch,

@@ -14,10 +14,7 @@ from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.targets import DenseMetric
 from metrack.estimators import active, unlabelled
 from metrack.estimators.asking import Asking
-from metrack.estimators.base import (
-    StaticEmbedding,
-    check_calibration,
-)
+from metrack.estimators.base import StaticEmbedding, check_calibration
 from metrack.estimators.embedding import aligned, leading, orthogonal
 from metrack.estimators.inputs import (
     LabelsLike,

@@ -10,9 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators import persistence, unlabelled
-from metrack.estimators.base import (
-    Embedding,
-)
+from metrack.estimators.base import Embedding
 from metrack.estimators.inputs import (
     Lookup,
     Points,
