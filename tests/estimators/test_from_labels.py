@@ -248,8 +248,9 @@ def test_random_state_reaches_the_learner():
 def test_drifting_labels_are_followed():
     """What the classes mean moves from one feature to another."""
     before, after = blobs(1000, feature=0, seed=1), blobs(1000, feature=3, seed=2)
-    # Half of SADL's metric for neighbours is what varies within classes: all features alike.
-    for learner, least in ((SADL(), 0.3), (COMID(), 0.5)):
+    # Plain distance has a sixth in each feature. SADL's metric for neighbours is drawn towards what
+    # varies within classes, which is all features alike: it has less than its metric for pairs.
+    for learner, least in ((SADL(), 0.25), (COMID(), 0.5)):
         model = FromLabels(learner, random_state=0).fit(*before)
         shares = np.diag(model.get_mahalanobis_matrix())
         assert shares.argmax() == 0

@@ -275,7 +275,7 @@ class OnlineLearner(Asking):
 
         Pairs tell which distances are large and which small; among near neighbours, what counts is
         how much points of the same class differ in each direction. Where `SADL` has several kinds
-        of experts, half of this metric is therefore the one of `transform`, and the other half the
+        of experts, this metric is therefore a geometric mean of the one of `transform` and of the
         inverse covariance of the latest similar pairs. For all other learners it is the one of
         `transform`.
 

@@ -21,7 +21,8 @@ from metrack.engine.numerics.records import floats
 
 SHARE = 0.2  # of the effective window
 SHORTEST = 8.0  # pairs
-SHRINKAGE = 0.1  # of the mean eigenvalue, added to all
+SHRINKAGE = 0.15  # of the mean eigenvalue, added to all
+ALONG = 0.6  # of the way from the metric that judges pairs to the inverse covariance
 
 
 class Similar(NamedTuple):
@@ -46,9 +47,11 @@ def new_similar(n_features: int) -> Similar:
 
 
 def for_neighbours(similar: Similar, metric: Factored, beyond: Beyond = NOTHING) -> Factored:
-    """Half of a metric, and as much of the inverse covariance; its trace stays what it was.
+    """A metric between a given one and the inverse covariance; its trace stays what it was.
 
-    On a basis, the metric's ``outside`` is beyond the features at hand.
+    It lies on the geodesic between the two, as GMML's does (Zadeh, Hosseini and Sra, 2016): a
+    weighted geometric mean, which keeps a direction small where either of them says so. On a basis,
+    the metric's ``outside`` is beyond the features at hand.
     """
     n = len(similar.scatter) + beyond.n_features
     mean = (np.trace(similar.scatter) + beyond.scatter) / n
@@ -56,15 +59,17 @@ def for_neighbours(similar: Similar, metric: Factored, beyond: Beyond = NOTHING)
     if mean <= 0.0 or trace <= 0.0:
         return metric
     values, vectors = np.linalg.eigh(similar.scatter / mean)
-    inverse = 1.0 / (np.maximum(values, 0.0) + SHRINKAGE)
-    each = beyond.scatter / (mean * max(beyond.n_features, 1))
-    outside = 1.0 / (each + SHRINKAGE)
-    scale = trace / (inverse.sum() + beyond.n_features * outside)
-    whitening = (vectors * (inverse * scale)) @ vectors.T
-    values, vectors = np.linalg.eigh(0.5 * (metric.matrix() + whitening))
-    mixed = 0.5 * (metric.outside + scale * outside)
-    kept = mixed if beyond.n_features > 0 else 0.0
-    return Factored(np.maximum(values[::-1], 0.0), vectors.T[::-1], kept)
+    spread = np.sqrt(np.maximum(values, 0.0) + SHRINKAGE)
+    whitened = (vectors * spread).T @ metric.matrix() @ (vectors * spread)
+    values, turned = np.linalg.eigh(whitened)
+    root = (vectors / spread) @ (turned * np.maximum(values, 0.0) ** (0.5 - 0.5 * ALONG))
+    directions, roots, _ = np.linalg.svd(root)
+    outside = 0.0
+    if beyond.n_features > 0:
+        each = beyond.scatter / (mean * beyond.n_features)
+        outside = metric.outside ** (1.0 - ALONG) / (each + SHRINKAGE) ** ALONG
+    scale = trace / (roots @ roots + beyond.n_features * outside)
+    return Factored(roots**2 * scale, directions.T, outside * scale)
 
 
 class NeighbourEnsemble(Ensemble):

@@ -1,0 +1,70 @@
+"""The metric for neighbours, against its formula."""
+
+import numpy as np
+import pytest
+from scipy.linalg import fractional_matrix_power
+
+from metrack.engine.ensemble.similar import (
+    ALONG,
+    SHRINKAGE,
+    Beyond,
+    Similar,
+    for_neighbours,
+    new_similar,
+)
+from metrack.engine.numerics.factored import Factored
+
+
+def covariance(n, rng):
+    A = rng.normal(size=(n, 2 * n))
+    return A @ A.T
+
+
+def factored(M, outside=0.0):
+    values, vectors = np.linalg.eigh(M)
+    return Factored(values, vectors.T, outside)
+
+
+def textbook(M, S):
+    """M #_t W = M^(1/2) (M^(-1/2) W M^(-1/2))^t M^(1/2), with the trace of M."""
+    n = len(M)
+    W = np.linalg.inv(S / (np.trace(S) / n) + SHRINKAGE * np.eye(n))
+    root = fractional_matrix_power(M, 0.5)
+    inverse = np.linalg.inv(root)
+    found = root @ fractional_matrix_power(inverse @ W @ inverse, ALONG) @ root
+    return found * np.trace(M) / np.trace(found)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_it_is_on_the_geodesic(n):
+    rng = np.random.default_rng(n)
+    M, S = covariance(n, rng), covariance(n, rng)
+    found = for_neighbours(Similar(S), factored(M))
+    np.testing.assert_allclose(found.matrix(), textbook(M, S), rtol=1e-8, atol=1e-8)
+    assert (np.diff(found.values) <= 0.0).all()
+
+
+def test_on_a_basis_it_is_that_of_the_whole_space():
+    rng = np.random.default_rng(0)
+    inside, n = 3, 8
+    M, S = np.diag(np.full(n, 0.7)), np.diag(np.full(n, 2.5))
+    M[:inside, :inside], S[:inside, :inside] = covariance(inside, rng), covariance(inside, rng)
+    beyond = Beyond(n - inside, 2.5 * (n - inside))
+    found = for_neighbours(Similar(S[:inside, :inside]), factored(M[:inside, :inside], 0.7), beyond)
+    expected = textbook(M, S)
+    np.testing.assert_allclose(found.outside, expected[-1, -1], rtol=1e-10)
+    there = (found.vectors.T * found.values) @ found.vectors
+    np.testing.assert_allclose(there, expected[:inside, :inside], rtol=1e-8, atol=1e-8)
+
+
+def test_what_a_metric_does_not_look_at_stays_unseen():
+    rng = np.random.default_rng(1)
+    M = np.zeros((4, 4))
+    M[:2, :2] = covariance(2, rng)
+    found = for_neighbours(Similar(np.eye(4)), factored(M))
+    np.testing.assert_allclose(found.matrix()[2:], 0.0, atol=1e-6)
+
+
+def test_before_any_similar_pair_it_is_the_metric_itself():
+    metric = factored(np.diag([3.0, 1.0]))
+    assert for_neighbours(new_similar(2), metric) is metric
