@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from metrack.serve import registry
+from metrack.serve import teaching
 from metrack.serve.learning import Config, Learning
 from metrack.serve.limits import Limits
 from metrack.serve.log import Stretch
@@ -33,7 +33,7 @@ def warm_up():
 def run(arguments):
     save_work, limits = arguments.pop("save_work", None), arguments.pop("limits", {})
     if save_work is not None:
-        registry.SAVE_WORK = save_work
+        teaching.SAVE_WORK = save_work
     if (largest := arguments.pop("largest_file", None)) is not None:  # as if the disk were full
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))

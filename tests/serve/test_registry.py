@@ -55,7 +55,7 @@ def test_feedback_for_a_deleted_metric_is_refused(registry):
     for call in (
         lambda: registry.append(metric, batch_of(*judged(1))).result(),
         lambda: registry.put_items(metric, NewItems(["a"], np.zeros((1, 3)), [None], [None])),
-        lambda: registry.snapshot_of(metric),
+        lambda: registry.teaching.snapshot_of(metric),
         lambda: registry.export(metric),
     ):
         with pytest.raises(Refused) as caught:
@@ -67,18 +67,18 @@ def test_an_error_of_a_learner_stops_its_metric_alone_and_loses_nothing(tmp_path
     registry = Registry(tmp_path, Limits(), n_threads=1)
     broken, _ = registry.make("broken", CONFIG)
     fine, _ = registry.make("fine", CONFIG)
-    learning = registry._learning(broken)
+    learning = registry.teaching.learning(broken)
     monkeypatch.setattr(learning, "learn", lambda stretch: 1 / 0)
     pairs, y = judged(50)
     for metric in (broken, fine):
         registry.append(metric, batch_of(pairs, y)).result()
     expected = metrack.COMID(random_state=0).fit(pairs, y).pair_distance(pairs)
-    wait_until(lambda: registry.version(fine) == 50 and broken.error is not None)
+    wait_until(lambda: fine.version == 50 and broken.error is not None)
     assert "ZeroDivisionError" in broken.described()["error"]
     np.testing.assert_array_equal(fine.snapshot.metric.pair_distance(pairs), expected)
     registry.close()
     registry = Registry(tmp_path, Limits(), n_threads=1)
-    wait_until(lambda: registry.version(registry.get("broken")) == 50)
+    wait_until(lambda: registry.get("broken").version == 50)
     found = registry.get("broken").snapshot.metric.pair_distance(pairs)
     np.testing.assert_array_equal(found, expected)
     registry.close()
@@ -88,13 +88,13 @@ def test_a_state_ahead_of_the_log_is_refused(tmp_path):
     registry = Registry(tmp_path, Limits(), n_threads=1)
     metric, _ = registry.make("m", CONFIG)
     registry.append(metric, batch_of(*judged(50))).result()
-    wait_until(lambda: registry.version(metric) == 50)
+    wait_until(lambda: metric.version == 50)
     registry.close()
     registry = Registry(tmp_path, Limits(), n_threads=1)
     metric = registry.get("m")
     metric.sequence = 20  # as an older copy of the log says
     with pytest.raises(Refused, match="restore both from the same back-up") as caught:
-        registry.snapshot_of(metric)
+        registry.teaching.snapshot_of(metric)
     assert caught.value.status == 503
     registry.close()
 

@@ -285,8 +285,9 @@ class SADL(EnsembleLearner):
 
     def _asked_of_the_cover(self) -> dict[str, Any]:
         """The settings that several kinds do not have, where they are not the usual ones."""
-        usual, asked = type(self)().get_params(), self.get_params()
-        return {name: asked[name] for name in OF_THE_COVER if asked[name] != usual[name]}
+        usual = type(self)()
+        asked = {name: getattr(self, name) for name in OF_THE_COVER}
+        return {name: value for name, value in asked.items() if value != getattr(usual, name)}
 
     def _check_kinds(self, always_on: bool) -> None:
         """Several kinds have settings of their own, and are always on."""

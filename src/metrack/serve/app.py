@@ -45,7 +45,7 @@ def make_app(registry: Registry, door: Door) -> Guard:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        registry.loop = asyncio.get_running_loop()
+        registry.teaching.loop = asyncio.get_running_loop()
         yield
         await run_in_threadpool(registry.close)
 

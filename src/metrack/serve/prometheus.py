@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from metrack.serve.auth import Identity
 from metrack.serve.guard import Guard
-from metrack.serve.registry import Metric, Registry
+from metrack.serve.metric import Metric
+from metrack.serve.registry import Registry
 
 PER_METRIC = {
     "sequence": ("judgements_acknowledged_total", "counter", "Judgements on the disk."),

@@ -16,8 +16,9 @@ from metrack.serve import items as item_rows
 from metrack.serve.auth import Identity
 from metrack.serve.learning import Config, Snapshot
 from metrack.serve.limits import Refused
+from metrack.serve.metric import Metric
 from metrack.serve.neighbours import Embedded
-from metrack.serve.registry import Metric, Registry
+from metrack.serve.registry import Registry
 
 SMALL = 1 << 18  # bytes of a body that is worked on at once; larger ones would hold up the others
 FEW = 256  # pairs or points, likewise
@@ -103,7 +104,7 @@ async def _asked(request: Request, model: type[Any]) -> Any:
 async def _snapshot(request: Request, metric: Metric) -> Snapshot:
     if metric.snapshot is not None:
         return metric.snapshot
-    return await run_in_threadpool(registry_of(request).snapshot_of, metric)
+    return await run_in_threadpool(registry_of(request).teaching.snapshot_of, metric)
 
 
 async def _with_items(request: Request, metric: Metric) -> Callable[[], Any]:
