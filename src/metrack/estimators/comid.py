@@ -3,9 +3,10 @@
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble.mirror import SCHEDULES, MirrorBank
+from metrack.estimators.auto import margin_learner, number, units
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.online import EnsembleLearner
-from metrack.estimators.resolved import EnsembleSettings, margin_learner, number, units
+from metrack.estimators.resolved import EnsembleSettings
 from metrack.estimators.settings import Seed, choice
 from metrack.estimators.threads import exclusive
 

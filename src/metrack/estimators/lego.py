@@ -1,9 +1,10 @@
 """LEGO: LogDet exact gradient online, one implicit step per pair."""
 
 from metrack.engine.online.targets import DenseMetric
+from metrack.estimators.auto import target_learner
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.online import OnlineLearner
-from metrack.estimators.resolved import TargetSettings, target_learner
+from metrack.estimators.resolved import TargetSettings
 from metrack.estimators.settings import Seed
 
 

@@ -11,11 +11,12 @@ from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.engine.ensemble.similar import NeighbourEnsemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.estimators.auto import margin_ladder, units
 from metrack.estimators.base import FrozenMetric
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.kinds import several_kinds
 from metrack.estimators.online import EnsembleLearner
-from metrack.estimators.resolved import EnsembleSettings, margin_ladder, units
+from metrack.estimators.resolved import EnsembleSettings
 from metrack.estimators.settings import Seed, choice, positive, whole
 from metrack.estimators.threads import exclusive
 

@@ -9,7 +9,7 @@ from metrack.engine.representations.dense_factor import DENSE_FACTOR
 from metrack.engine.representations.diagonal import DIAGONAL
 from metrack.engine.representations.elementwise import ELEMENTWISE
 from metrack.engine.representations.spectral import SPECTRAL
-from metrack.estimators import resolved
+from metrack.estimators import auto
 from metrack.estimators.comid import learners_of
 from tests.estimators.learners import make_stream, state
 
@@ -72,7 +72,7 @@ def test_it_goes_on_and_is_saved_as_any_other(name, tmp_path):
 
 
 def test_entries_become_weights_where_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(resolved, "ENTRIES_UP_TO", 24)
+    monkeypatch.setattr(auto, "ENTRIES_UP_TO", 24)
     stream = make_stream(20)
     learner = COMID(regularizer="l1").fit(stream.pairs, stream.y)
     learners = learners_of(learner).learners
