@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 from metrack.engine.ensemble import replay
 from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.combine import Combination
-from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.ensemble.ensemble import Ensemble, Said
 from metrack.engine.ensemble.similar import Beyond, NeighbourEnsemble, for_neighbours
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, combine, dot, kernel
-from metrack.engine.numerics.pairs import Chunk, Pairs
+from metrack.engine.numerics.pairs import Chunk, Pairs, part
 from metrack.engine.numerics.records import TINY, floats
 
 EVERY = 256  # pairs of a block, from some time on
@@ -42,6 +42,7 @@ LAST = 64  # pairs at its end in which new directions are looked for; of the fir
 NEW = 12  # one in so many directions may be new in a block, where there is no room for more
 MEMORY = 512.0  # pairs that variances rest on
 KEPT = 1.0 - 1.0 / MEMORY
+GONE = 1e-6  # a direction of which no more is left is none: rounding would choose it
 NOTHING = 1e-10  # a share of the variance that may be rounding's
 
 
@@ -74,17 +75,6 @@ def block_of(t: int) -> tuple[int, int]:
         return 0, 1
     length = EVERY if t >= EVERY else min(1 << (t.bit_length() - 1), LAST)
     return t - t % length, t - t % length + length
-
-
-def part(pairs: Pairs, start: int, stop: int) -> Pairs:
-    """Some of the pairs, one after another."""
-    y = pairs.y[start:stop]
-    if pairs.starts.size == 0:
-        n = pairs.where.size
-        return pairs._replace(u=pairs.u[start * n : stop * n], y=y)
-    first, last = pairs.starts[start], pairs.starts[stop]
-    starts = pairs.starts[start : stop + 1] - first
-    return Pairs(pairs.u[first:last], pairs.where[first:last], starts, y)
 
 
 @kernel
@@ -142,13 +132,13 @@ class BasisEnsemble(NeighbourEnsemble):
         """How many directions the basis has."""
         return min(self.n_features, max(bank.n_features for bank in self.banks))
 
-    def observe(self, pairs: Pairs, draws: Floats) -> Floats:
-        """Loss suffered on each pair before learning from it."""
+    def observe(self, pairs: Pairs, draws: Floats, said: Said | None = None) -> Floats:
+        """Loss suffered on each pair before learning from it; see `Ensemble`."""
         losses, done = np.empty(len(pairs.y)), 0
         while done < len(losses):
             begin, end = block_of(self.n_pairs)
             stop = min(done + end - self.n_pairs, len(losses))
-            losses[done:stop] = super().observe(part(pairs, done, stop), draws[done:stop])
+            losses[done:stop] = super().observe(part(pairs, done, stop), draws[done:stop], said)
             done = stop
             if self.n_pairs == end:
                 self._renew(begin)
@@ -211,6 +201,39 @@ class BasisEnsemble(NeighbourEnsemble):
         outside[0] = max(total - np.trace(self.similar.scatter), 0.0)
         for bank, old in zip(self.banks, banks, strict=True):
             bank.change_basis(old, turn)
+
+    def change_features(self, change: Floats) -> None:
+        """Go on with other features, of which v becomes ``change`` v, a projection.
+
+        The features are coordinates on orthonormal directions of a larger space; ``change`` has the
+        products of new and old ones, a row for each new one. What is carried over is exact where
+        the new features span what the old ones did. Else each M is restricted to the new span, in
+        which it is plain distance where nothing is known.
+        """
+        basis, width = self.basis, self.width
+        used = int(np.sum(_in_use(basis)))
+        directions, held = np.linalg.qr(change @ basis.vectors[:, :used])
+        kept = np.flatnonzero(np.abs(np.diag(held)) > GONE)
+        n_kept, held = len(kept), held[kept]
+        # From coordinates on old directions, and on what of new ones is outside of these.
+        turn = np.zeros((2 * width, width))
+        turn[:used, :n_kept] = held.T
+        turn[width : width + n_kept, :n_kept] = _root(np.eye(n_kept) - held @ held.T)
+        free = np.arange(n_kept, width)  # those not in use yet, and in the place of those gone
+        turn[np.where(free < used, width + free, free), free] = 1.0
+        self.recent = self.recent._replace(u=np.pad(self.recent.u, ((0, 0), (0, width))))
+        self.basis = basis._replace(
+            vectors=np.zeros((len(change), 2 * width)),  # set below
+            scatter=_widened(basis.scatter, width),
+            last=basis.last @ change.T,
+        )
+        self._widen_similar(width)
+        self._carry(turn, self.banks)
+        self.basis.vectors[:, :n_kept] = directions[:, kept]
+        # What the last pairs had outside of the old directions may be inside of the new ones.
+        last = np.arange(max(self.n_pairs - LAST, 0), self.n_pairs)
+        seen = self.basis.last[last % LAST]
+        self.recent.u[last % len(self.recent.y)] = seen @ self.basis.vectors
 
     def _new_directions(self, differences: Floats, c: Floats) -> Floats:
         """The leading directions of what pairs have outside of the basis."""
@@ -329,6 +352,13 @@ def _as_basis(recent: replay.ReplayBuffer) -> Basis:
 def _in_use(basis: Basis) -> NDArray[np.bool_]:
     """Which directions there are already."""
     found: NDArray[np.bool_] = np.einsum("ij,ij->j", basis.vectors, basis.vectors) > 0.5
+    return found
+
+
+def _root(matrix: Floats) -> Floats:
+    """The symmetric root of a positive matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    found: Floats = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     return found
 
 

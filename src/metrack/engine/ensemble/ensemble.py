@@ -6,6 +6,7 @@ cover, or one of always-on learners with different rates.
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from metrack.engine.numerics.factored import Factored, mixture_of
 from metrack.engine.numerics.kernels import Floats, Record
 from metrack.engine.numerics.pairs import Chunk, Pairs
 
+Said: TypeAlias = list[list[Predictions]]  # what banks predicted, block by block of pairs
 SPREAD = 2.0  # mean |u|^2 where units are automatic: a pair's weight beside the threshold's
 
 
@@ -63,25 +65,36 @@ class Ensemble:
         self.experts = new_experts(self._lengths(), combination.combiner)
         self.detector: Record = page_hinkley.PAGE_HINKLEY()
 
-    def observe(self, pairs: Pairs, draws: Floats) -> Floats:
+    def observe(self, pairs: Pairs, draws: Floats, said: Said | None = None) -> Floats:
         """Loss suffered on each pair before learning from it.
 
-        ``draws`` are uniform numbers, one a pair, for the output that samples; else none.
+        ``draws`` are uniform numbers, one a pair, for the output that samples; else none. What
+        banks predict is added to ``said``, where it is given.
         """
-        told, _ = self._observe(pairs, draws, np.empty(0))
+        told, _ = self._observe(pairs, draws, np.empty(0), said)
         return told.losses
 
-    def _observe(self, pairs: Pairs, draws: Floats, windows: Floats) -> tuple[Told, Chunk]:
+    def _observe(
+        self, pairs: Pairs, draws: Floats, windows: Floats, said: Said | None
+    ) -> tuple[Told, Chunk]:
         """What the pass tells, and the pairs in the units in which they were learned."""
         chunk = self._on_features(scaler.to_scale(self.scaler, pairs, self.spread, self.n_pairs))
         each = [self._learn(bank, chunk) for bank in self.banks]
         self._keep(chunk)
+        if said is not None:
+            said.append(each)
+        return self._combine(each, pairs.y, draws, windows), chunk
+
+    def _combine(
+        self, each: Sequence[Predictions], y: Floats, draws: Floats, windows: Floats
+    ) -> Told:
+        """Weigh what banks predicted."""
         self._add_experts()
         predictions = each[0] if len(each) == 1 else self._side_by_side(each)
-        told = Told(np.empty(len(pairs.y)), windows)
+        told = Told(np.empty(len(y)), windows)
         state = State(self.experts, self.counters, self.detector)
-        combine(state, self.combination, self.roster, predictions, pairs.y, draws, told)
-        return told, chunk
+        combine(state, self.combination, self.roster, predictions, y, draws, told)
+        return told
 
     def _learn(self, bank: Bank, chunk: Chunk) -> Predictions:
         shape = len(chunk.y), bank.n_active(chunk.seen + len(chunk.y))

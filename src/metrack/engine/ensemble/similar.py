@@ -13,7 +13,7 @@ import numpy as np
 
 from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.combine import Combination
-from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.ensemble.ensemble import Ensemble, Said
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel
 from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, rest
@@ -87,9 +87,9 @@ class NeighbourEnsemble(Ensemble):
         super().__init__(n_features, banks, combination, scaled)
         self.similar = new_similar(self.width)
 
-    def observe(self, pairs: Pairs, draws: Floats) -> Floats:
-        """Loss suffered on each pair before learning from it."""
-        told, chunk = self._observe(pairs, draws, np.empty(len(pairs.y)))
+    def observe(self, pairs: Pairs, draws: Floats, said: Said | None = None) -> Floats:
+        """Loss suffered on each pair before learning from it; see `Ensemble`."""
+        told, chunk = self._observe(pairs, draws, np.empty(len(pairs.y)), said)
         full, beyond = np.zeros(self.width), self._similar_beyond
         follow(self.similar, chunk, told.windows, full, beyond)
         return told.losses

@@ -20,6 +20,29 @@ class Pairs(NamedTuple):
     y: Floats
 
 
+class PointPairs(NamedTuple):
+    """Pairs by both of their points, and by the differences; all have the same labels."""
+
+    x: Pairs
+    z: Pairs
+    u: Pairs
+
+    def part(self, start: int, stop: int) -> "PointPairs":
+        """Some of the pairs, one after another."""
+        return PointPairs(*(part(rows, start, stop) for rows in self))
+
+
+def part(pairs: Pairs, start: int, stop: int) -> Pairs:
+    """Some of the pairs, one after another."""
+    y = pairs.y[start:stop]
+    if pairs.starts.size == 0:
+        n = pairs.where.size
+        return pairs._replace(u=pairs.u[start * n : stop * n], y=y)
+    first, last = pairs.starts[start], pairs.starts[stop]
+    starts = pairs.starts[start : stop + 1] - first
+    return Pairs(pairs.u[first:last], pairs.where[first:last], starts, y)
+
+
 class Chunk(NamedTuple):
     """Pairs in the units in which they are learned, with their squared lengths.
 

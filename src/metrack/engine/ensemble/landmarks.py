@@ -1,0 +1,418 @@
+"""Points of the stream as landmarks, and the features of a kernel that they give.
+
+A kernel is the inner product k(x, z) in a space that is never written down. Points are seen there
+by their shadows on the span of m landmarks Z, the points that stand for all others (Nystroem):
+
+    phi(x) = K(Z, Z)^(-1/2) k(Z, x).
+
+These are coordinates on an orthonormal basis of the span; the symmetric root keeps each of them
+near its landmark. What a point has outside of the span is k(x, x) - |phi(x)|^2.
+
+Landmarks are drawn from the latest points and those that are landmarks already, one after another,
+each with a chance by what it has outside of the span of those before it: the randomly pivoted
+Cholesky decomposition (Chen, Epperly, Tropp and Webber, 2023), which is near the best choice, and
+not drawn to outliers as the largest pivot is.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from metrack.engine.numerics.kernels import Floats, Ints, combine, dot, inner, kernel
+from metrack.engine.numerics.pairs import Pairs
+from metrack.engine.numerics.records import TINY, counts, floats
+
+POINTS_PER_LANDMARK = 2  # of the latest ones that are kept: those of as many pairs
+LEAST = 1e-12  # of the largest eigenvalue of K(Z, Z): those below may be rounding's
+ROUNDING = 1e-12  # of the largest squared length: nearer points may be the same
+APART = 1e-6  # a point with a smaller share outside of the span of others is no landmark
+NEGATIVE = 1e-6  # of the largest eigenvalue: with one so far below 0, a kernel is none
+
+LARGEST = 1e100  # value of a polynomial kernel: what is squared stays finite
+MOVED = 1.25  # a factor; units that have moved by less stay as they are
+NOT_KNOWN = 2.0
+
+RBF, POLYNOMIAL, COSINE, LINEAR = range(4)
+COMPILED = {
+    "rbf": RBF,
+    "poly": POLYNOMIAL,
+    "polynomial": POLYNOMIAL,
+    "cosine": COSINE,
+    "linear": LINEAR,
+}
+
+
+class KernelRule(NamedTuple):
+    """A kernel, and its bandwidths, side by side.
+
+    Attributes
+    ----------
+    function : str or callable
+        A name that `sklearn.metrics.pairwise.pairwise_kernels` knows, or a function of two points.
+    gammas : tuple of float
+        One for each space; 0: of a kernel without any, or what scikit-learn takes.
+    relative : bool
+        Gammas are in units of the data: their scale is found from the points.
+    degree, coef0 : float
+    """
+
+    function: str | Callable[..., Any]
+    gammas: tuple[float, ...]
+    relative: bool
+    degree: float
+    coef0: float
+
+    @property
+    def of_differences(self) -> bool:
+        """Whether k(x, z) is one of x - z."""
+        return self.function in ("rbf", "laplacian")
+
+    @property
+    def code(self) -> int | None:
+        """What compiled code knows it by; None: scikit-learn computes it."""
+        return COMPILED.get(self.function) if isinstance(self.function, str) else None
+
+
+class Landmarks(NamedTuple):
+    """Landmarks, their features, and the latest points."""
+
+    points: Annotated[Floats, floats("n", "landmarks", least=-1e40, most=1e40)]  # 0 where unused
+    used: Annotated[Ints, counts(1)]  # the first ones
+    roots: Annotated[Floats, floats("spaces", "landmarks", "landmarks")]  # K^(-1/2), space by space
+    # The units of gamma: a squared distance of points, or length; 0: nothing is known yet.
+    unit: Annotated[Floats, floats(1, least=0.0)]
+    # Pair t (counted from 0) is in slots 2t and 2t + 1, modulo slots.
+    latest: Annotated[Floats, floats("latest", "n", least=-1e40, most=1e40)]
+    centre: Annotated[Floats, floats("n", least=-1e40, most=1e40)]  # mean of the latest, then
+    # Of the squared lengths of points that came after these landmarks were drawn, the share
+    # outside of their span; above 1: not known yet.
+    outside: Annotated[Floats, floats(1, least=0.0, most=2.0)]
+
+
+def no_landmarks(n_features: int, n_landmarks: int, n_spaces: int) -> Landmarks:
+    """Nothing seen yet: all features are 0."""
+    return Landmarks(
+        np.zeros((n_features, n_landmarks)),
+        np.zeros(1, np.int64),
+        np.zeros((n_spaces, n_landmarks, n_landmarks)),
+        np.zeros(1),
+        np.zeros((POINTS_PER_LANDMARK * n_landmarks, n_features)),
+        np.zeros(n_features),
+        np.array([NOT_KNOWN]),
+    )
+
+
+def dense(rows: Pairs, n_features: int) -> Floats:
+    """Points, one a row, as an array."""
+    if rows.starts.size == 0:
+        return rows.u.reshape(-1, n_features)
+    shape = len(rows.y), n_features
+    matrix: Any = sp.csr_array((rows.u, rows.where, rows.starts), shape=shape)
+    found: Floats = matrix.toarray()
+    return found
+
+
+def as_dense(points: Any) -> Floats:
+    """Points as an array."""
+    return points if isinstance(points, np.ndarray) else np.asarray(points.toarray())
+
+
+def keep(landmarks: Landmarks, x: Pairs, z: Pairs, seen: int) -> None:
+    """Put the points of pairs, before which ``seen`` came, in the place of the oldest."""
+    slots, n = landmarks.latest.shape
+    start = max(0, len(x.y) - slots // 2)
+    at = 2 * np.arange(seen + start, seen + len(x.y))
+    for i, rows in enumerate((x, z)):
+        landmarks.latest[(at + i) % slots] = dense(rows, n)[start:]
+
+
+def differences(rule: KernelRule, landmarks: Landmarks, x: Pairs, z: Pairs) -> list[Floats]:
+    """phi(x) - phi(z), space by space; each row is the same whatever the others are."""
+    n, m = landmarks.points.shape
+    used, found = int(landmarks.used[0]), []
+    for gamma, root in zip(gammas_of(rule, landmarks), landmarks.roots, strict=True):
+        gaps = np.zeros((len(x.y), m))
+        if rule.code is None:
+            points = landmarks.points[:, :used].T
+            both = dense(x, n), dense(z, n)
+            for row in range(len(gaps) if used else 0):
+                a, b = (by_scikit_learn(rule, gamma, each[row : row + 1], points) for each in both)
+                gaps[row] = (a - b)[0] @ root[:used]
+        else:
+            own = np.einsum("ij,ij->j", landmarks.points, landmarks.points)
+            work = np.empty((2, m)), np.arange(max(n, m))
+            formula = Formula(rule.code, gamma, rule.degree, rule.coef0)
+            _differences(formula, x, z, Known(landmarks.points, own, root, used), work, gaps)
+        found.append(gaps)
+    return found
+
+
+def features(rule: KernelRule, landmarks: Landmarks, X: Any) -> list[Floats]:
+    """Phi of points, an array or a CSR matrix with one a row, space by space."""
+    used, gammas = int(landmarks.used[0]), gammas_of(rule, landmarks)
+    points = landmarks.points[:, :used].T
+    return [
+        values(rule, gamma, X, points) @ root[:used]
+        for gamma, root in zip(gammas, landmarks.roots, strict=True)
+    ]
+
+
+def values(rule: KernelRule, gamma: float, X: Any, Z: Floats) -> Floats:
+    """k(x, z) of all x, rows of an array or CSR matrix, and z."""
+    if rule.code is None:
+        return by_scikit_learn(rule, gamma, X, Z)
+    products = np.asarray(X @ Z.T)
+    formula = Formula(rule.code, gamma, rule.degree, rule.coef0)
+    _apply(formula, products, _squares(X), _squares(Z))
+    return products
+
+
+def by_scikit_learn(rule: KernelRule, gamma: float, X: Any, Z: Floats) -> Floats:
+    """The same, of any kernel; refuses what is no number."""
+    from sklearn.metrics.pairwise import pairwise_kernels
+
+    if callable(rule.function):
+        X = as_dense(X)
+        found = pairwise_kernels(X, Z, metric=rule.function)
+    else:
+        asked = {"degree": rule.degree, "coef0": rule.coef0}
+        if gamma > 0.0:
+            asked["gamma"] = gamma
+        found = pairwise_kernels(X, Z, metric=rule.function, filter_params=True, **asked)
+    if not np.isfinite(found).all():
+        raise ValueError(f"the kernel {rule.function!r} gives numbers that are not finite")
+    return np.asarray(found, dtype=np.float64)
+
+
+def own_squares(rule: KernelRule, gamma: float, X: Floats) -> Floats:
+    """k(x, x), the squared lengths of points."""
+    if rule.code is None:
+        return np.array([by_scikit_learn(rule, gamma, x[None], x[None])[0, 0] for x in X])
+    found = _squares(X)[:, None]
+    _apply_to_itself(Formula(rule.code, gamma, rule.degree, rule.coef0), found)
+    return found[:, 0]
+
+
+class Renewed(NamedTuple):
+    """Other landmarks, and what they make of the features so far."""
+
+    landmarks: Landmarks
+    changes: list[Floats]  # space by space: products of new and old basis vectors
+
+
+def renew(rule: KernelRule, landmarks: Landmarks, n_pairs: int) -> Renewed:
+    """Draw landmarks from those that there are and the latest points, after so many pairs."""
+    n, m = landmarks.points.shape
+    used = int(landmarks.used[0])
+    old, seen = landmarks.points[:, :used].T, min(2 * n_pairs, len(landmarks.latest))
+    known = {point.tobytes() for point in np.ascontiguousarray(old)}
+    others = [point for point in landmarks.latest[:seen] if point.tobytes() not in known]
+    candidates = np.concatenate([old, np.reshape(others, (len(others), n))])
+    unit = _unit(rule, landmarks.latest[:seen], float(landmarks.unit[0]))
+    gammas = _gammas(rule, unit)
+    all_values = [values(rule, gamma, candidates, candidates) for gamma in gammas]
+    for each in all_values:
+        _check_positive(rule, each)
+    drawn = []
+    if unit > 0.0:  # else all points were the same, and say nothing of the scale
+        rng = np.random.RandomState(n_pairs % 2**32)
+        drawn = _draw(np.mean(all_values, axis=0), m, rng)
+    order = _in_their_slots(drawn, used)
+    roots, changes = np.zeros_like(landmarks.roots), []
+    for each, root, before in zip(all_values, roots, landmarks.roots, strict=True):
+        size = len(order)
+        root[:size, :size] = inverse_root(each[np.ix_(order, order)])
+        if unit != landmarks.unit[0]:  # as near its landmark as it was
+            before = np.zeros((m, m))
+            before[:used, :used] = inverse_root(each[:used, :used])
+        changes.append(root[:, :size] @ each[order, :used] @ before[:used])
+    points = np.zeros((n, m))
+    points[:, : len(order)] = candidates[order].T
+    found = Landmarks(
+        points,
+        np.array([len(order)]),
+        roots,
+        np.array([unit]),
+        landmarks.latest,
+        landmarks.latest[:seen].mean(axis=0),
+        np.array([NOT_KNOWN]),
+    )
+    return Renewed(found, changes)
+
+
+def moved_along(landmarks: Landmarks) -> Landmarks:
+    """Landmarks that have moved as far as the mean of the latest points has."""
+    centre = landmarks.latest.mean(axis=0)
+    points = landmarks.points.copy()
+    points[:, : landmarks.used[0]] += (centre - landmarks.centre)[:, None]
+    return landmarks._replace(points=points, centre=centre)
+
+
+def share_outside(rule: KernelRule, landmarks: Landmarks) -> float:
+    """Of the squared lengths of the latest points, what is outside of the landmarks' span.
+
+    By one point of each pair, in the first space.
+    """
+    points, used = landmarks.latest[::2], int(landmarks.used[0])
+    gamma = gammas_of(rule, landmarks)[0]
+    inside = values(rule, gamma, points, landmarks.points[:, :used].T) @ landmarks.roots[0, :used]
+    total = own_squares(rule, gamma, points).sum()
+    return float(np.clip(1.0 - np.sum(inside**2) / total, 0.0, 1.0)) if total > 0.0 else 0.0
+
+
+def inverse_root(matrix: Floats) -> Floats:
+    """K^(-1/2), as scikit-learn's Nystroem has it."""
+    spectrum, vectors = np.linalg.eigh(matrix)
+    least = max(LEAST * spectrum.max(initial=0.0), TINY)
+    found: Floats = (vectors / np.sqrt(np.maximum(spectrum, least))) @ vectors.T
+    return found
+
+
+def _check_positive(rule: KernelRule, matrix: Floats) -> None:
+    """Refuse a kernel that is none; the compiled ones are."""
+    if rule.code is not None:
+        return
+    spectrum = np.linalg.eigvalsh(matrix)
+    if spectrum[0] < -NEGATIVE * np.abs(spectrum).max():
+        raise ValueError(
+            f"the kernel {rule.function!r} is not positive semidefinite on these points: its "
+            f"matrix has the eigenvalue {spectrum[0]:.3g}; use another kernel, or other settings"
+        )
+
+
+def _draw(matrix: Floats, most: int, rng: np.random.RandomState) -> list[int]:
+    """Randomly pivoted Cholesky: which points of a kernel matrix stand for all."""
+    size = len(matrix)
+    factor, left = np.zeros((size, min(most, size))), np.diag(matrix).copy()
+    least, drawn = APART * left, []
+    for i in range(factor.shape[1]):
+        chances = np.cumsum(np.where(left > least, left, 0.0))
+        lot = rng.random_sample() * chances[-1]
+        if not chances[-1] > 0.0:
+            break
+        pivot = int(np.searchsorted(chances, lot, side="right"))
+        column = matrix[:, pivot] - factor[:, :i] @ factor[pivot, :i]
+        factor[:, i] = column / math.sqrt(left[pivot])
+        left -= factor[:, i] ** 2
+        left[pivot] = 0.0
+        drawn.append(pivot)
+    return drawn
+
+
+def _in_their_slots(drawn: list[int], used: int) -> Ints:
+    """Landmarks that stay keep their places, so that features move little; others fill gaps."""
+    size = len(drawn)
+    order, kept = np.full(size, -1), {i for i in drawn if i < min(used, size)}
+    order[list(kept)] = list(kept)
+    order[order < 0] = [i for i in drawn if i not in kept]
+    return order
+
+
+def _unit(rule: KernelRule, points: Floats, before: float) -> float:
+    """What gammas are relative to; it stays while it is about right, so that features do."""
+    if not rule.relative:
+        return 1.0
+    lengths = _squares(points)
+    squares, least = lengths, ROUNDING * lengths.max(initial=0.0)
+    if rule.code == RBF:
+        gaps = lengths[:, None] + lengths - 2.0 * points @ points.T
+        squares = gaps[np.triu_indices(len(points), 1)]
+    squares = squares[squares > least]
+    found = float(np.median(squares)) if squares.size else 0.0
+    about_right = before / MOVED <= found <= before * MOVED
+    return before if about_right or found == 0.0 else found
+
+
+def gammas_of(rule: KernelRule, landmarks: Landmarks) -> list[float]:
+    """In the data's units."""
+    return _gammas(rule, float(landmarks.unit[0]))
+
+
+def _gammas(rule: KernelRule, unit: float) -> list[float]:
+    return [gamma / unit if rule.relative and unit > 0.0 else gamma for gamma in rule.gammas]
+
+
+def _squares(points: Any) -> Floats:
+    if not isinstance(points, np.ndarray):  # CSR
+        return np.asarray(points.multiply(points).sum(axis=1)).ravel()
+    found: Floats = np.einsum("ij,ij->i", points, points)
+    return found
+
+
+class Formula(NamedTuple):
+    """A kernel of inner products."""
+
+    code: int
+    gamma: float
+    degree: float
+    coef0: float
+
+
+class Known(NamedTuple):
+    """Landmarks, as compiled code needs them."""
+
+    points: Floats
+    squares: Floats
+    root: Floats
+    used: int
+
+
+@inner
+def _value(formula: Formula, product: float, x: float, z: float) -> float:
+    """K of two points with this inner product and these squared lengths."""
+    if formula.code == RBF:
+        return math.exp(-formula.gamma * max(x + z - 2.0 * product, 0.0))
+    if formula.code == POLYNOMIAL:
+        power = (formula.gamma * product + formula.coef0) ** formula.degree
+        return float(min(max(power, -LARGEST), LARGEST))
+    if formula.code == COSINE:
+        return product / math.sqrt(x * z) if x > 0.0 and z > 0.0 else 0.0
+    return product
+
+
+@kernel
+def _apply(formula: Formula, products: Floats, x: Floats, z: Floats) -> None:
+    """Replace inner products by what the kernel makes of them."""
+    for i in range(x.size):
+        for j in range(z.size):
+            products[i, j] = _value(formula, products[i, j], x[i], z[j])
+
+
+@kernel
+def _apply_to_itself(formula: Formula, squares: Floats) -> None:
+    for i in range(len(squares)):
+        square = squares[i, 0]
+        squares[i, 0] = _value(formula, square, square, square)
+
+
+@kernel
+def _differences(
+    formula: Formula, x: Pairs, z: Pairs, known: Known, work: tuple[Floats, Ints], found: Floats
+) -> None:
+    """Leave phi(x) - phi(z) of each pair."""
+    both, order = work
+    used, m = known.used, found.shape[1]
+    for row in range(found.shape[0]):
+        _values_of(formula, x, row, known, both[0])
+        _values_of(formula, z, row, known, both[1])
+        for j in range(used):
+            both[0, j] -= both[1, j]
+        combine(found[row], both[0], known.root, order, used, m)
+
+
+@inner
+def _values_of(formula: Formula, rows: Pairs, row: int, known: Known, found: Floats) -> None:
+    """K of a point and each landmark."""
+    n = rows.where.size
+    start, stop, where = row * n, (row + 1) * n, rows.where
+    if rows.starts.size > 0:
+        start, stop = rows.starts[row], rows.starts[row + 1]
+        where = rows.where[start:stop]
+    point = rows.u[start:stop]
+    combine(found, point, known.points, where, point.size, known.used)
+    square = dot(point, point, point.size)
+    for j in range(known.used):
+        found[j] = _value(formula, found[j], square, known.squares[j])
