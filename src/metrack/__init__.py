@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from metrack.estimators.from_labels import FromLabels as FromLabels
     from metrack.estimators.from_transformer import FromTransformer as FromTransformer
     from metrack.estimators.itml import ITML as ITML
+    from metrack.estimators.kernel_sadl import KernelSADL as KernelSADL
     from metrack.estimators.lego import LEGO as LEGO
     from metrack.estimators.lmnn import LMNN as LMNN
     from metrack.estimators.mmc import MMC as MMC
@@ -33,6 +34,7 @@ __all__ = [
     "Client",
     "FromLabels",
     "FromTransformer",
+    "KernelSADL",
     "OnlineITML",
     "SlidingWindow",
     "implied_pairs",

@@ -6,11 +6,13 @@ from typing import Any
 # Those that learn a stream of pairs come first, in the order in which they are listed to users.
 PAIR_LEARNERS = {
     "SADL": "metrack.estimators.sadl",
+    "KernelSADL": "metrack.estimators.kernel_sadl",
     "COMID": "metrack.estimators.comid",
     "OnlineITML": "metrack.estimators.online_itml",
     "LEGO": "metrack.estimators.lego",
     "POLA": "metrack.estimators.pola",
 }
+MATRIX_LEARNERS = {name: at for name, at in PAIR_LEARNERS.items() if name != "KernelSADL"}
 ONLINE = PAIR_LEARNERS | {"OASIS": "metrack.estimators.oasis"}
 SAVED = ONLINE | {"FromLabels": "metrack.estimators.from_labels"}  # what a state may hold
 ESTIMATORS = SAVED | {

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrack import COMID, LEGO, POLA, SADL, OnlineITML
+from metrack import COMID, LEGO, POLA, SADL, KernelSADL, OnlineITML
 
 # Name: (estimator, features of its stream). A new estimator or setting is one line here.
 LEARNERS = {
@@ -33,12 +33,19 @@ LEARNERS = {
     "SADL-best": (SADL(combiner="cbce", output="best", divergence="burg"), 6),
     "SADL-frame": (SADL(experts="cover", n_components=2), 40),
     "SADL-wide": (SADL(), 66),
+    "KernelSADL": (KernelSADL(n_landmarks=24), 6),
+    "KernelSADL-wide": (KernelSADL(n_landmarks=16, kernel="poly", degree=2), 66),
     "OnlineITML": (OnlineITML(), 6),
     "LEGO": (LEGO(), 6),
     "LEGO-unscaled": (LEGO(scale=None), 12),
     "POLA": (POLA(), 6),
     "POLA-3": (POLA(n_components=3), 6),
 }
+
+
+def has_matrix(learner):
+    """Whether its metric is a matrix on the points' features."""
+    return not isinstance(learner, KernelSADL)
 
 
 class Stream(NamedTuple):
@@ -65,7 +72,7 @@ def make_stream(n_features, n_pairs=240, seed=0):
 def state(learner):
     """All that a fitted learner knows, bit for bit: name -> type, shape and bytes."""
     found = {}
-    _flatten({**vars(learner.engine_), "banks": _banks(learner.engine_)}, "engine", found)
+    _flatten(_parts(learner.engine_), "engine", found)
     if learner.random_state is not None:  # else it is everyone's
         _flatten(learner.rng_.get_state()[1:], "rng", found)
     for name in [*read_outs(learner), "n_features_in_"]:
@@ -79,8 +86,14 @@ def read_outs(learner):
     return [name for name in names if isinstance(getattr(type(learner), name), property)]
 
 
-def _banks(ensemble):
-    return [vars(bank) for bank in getattr(ensemble, "banks", ())]
+def _parts(engine):
+    """All that an engine holds; so do banks, and ensembles of spaces."""
+    inside = ("banks", "spaces")
+    return vars(engine) | {
+        name: [_parts(each) for each in vars(engine)[name]]
+        for name in inside
+        if name in vars(engine)
+    }
 
 
 def _flatten(value, name, found):

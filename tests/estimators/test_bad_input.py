@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from tests.estimators.learners import LEARNERS, make_stream, read_outs, state
+from tests.estimators.learners import LEARNERS, has_matrix, make_stream, read_outs, state
 
 N = 5  # pairs in a bad batch; row 3 is the bad one
 
@@ -318,6 +318,11 @@ BAD_SETTINGS = {
     "cap": (0.0, *NOT_POSITIVE),
     "upper": (0.0, 10.0, *NOT_POSITIVE),  # 10 is above lower
     "lower": (0.0, *NOT_POSITIVE),
+    "n_landmarks": (*NOT_WHOLE, 4097),
+    "kernel": (*WORDS, None),
+    "gamma": (0.0, *NOT_POSITIVE[:-1]),
+    "degree": NOT_WHOLE,
+    "coef0": NOT_POSITIVE,
 }
 
 
@@ -362,6 +367,8 @@ def test_threshold(known, value):
 
 @settings_with("n_components")
 def test_more_components_than_features(learner, stream):
+    if not has_matrix(learner):
+        pytest.skip("there are more features by the kernel")
     learner.fit(stream.pairs, stream.y).set_threshold(0.75)
     width = stream.pairs.shape[2]
     learner.set_params(n_components=width + 1)
@@ -374,6 +381,10 @@ def test_more_components_than_features(learner, stream):
 
 @on_some
 def test_components_set_by_hand(known, stream):
+    if not has_matrix(known):
+        with pytest.raises(AttributeError, match="KernelSADL has no 'components_'"):
+            known.components_ = np.eye(stream.pairs.shape[2])
+        return
     for value in np.eye(stream.pairs.shape[2] + 1), [np.nan] * stream.pairs.shape[2], "a", None:
         before = state(known)
         with pytest.raises(ValueError, match=r"components_ must be .*shape|could not convert"):
@@ -389,7 +400,6 @@ USES = {
     "calibrate": lambda learner, stream: learner.calibrate_threshold(stream.pairs, stream.y),
     "set_threshold": lambda learner, stream: learner.set_threshold(1.0),
     "get_metric": lambda learner, stream: learner.get_metric(),
-    "get_mahalanobis_matrix": lambda learner, stream: learner.get_mahalanobis_matrix(),
 } | {name: lambda learner, stream, name=name: getattr(learner, name)(stream.pairs) for name in READ}
 
 
@@ -399,9 +409,15 @@ def test_unfitted_use(learner, stream, use):
         USES[use](learner, stream)
 
 
+def test_unfitted_matrix(learner):
+    with pytest.raises(NotFittedError if has_matrix(learner) else AttributeError):
+        learner.get_mahalanobis_matrix()
+
+
 def test_unfitted_attributes(learner):
     names = read_outs(learner)
-    assert {"components_", "mu_", "threshold_", "rank_", "n_pairs_seen_", "classes_"} <= {*names}
+    assert {"mu_", "threshold_", "n_pairs_seen_", "classes_"} <= {*names}
+    assert ({"components_", "rank_"} <= {*names}) == has_matrix(learner)
     for name in names:
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(learner, name)

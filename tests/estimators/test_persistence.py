@@ -36,7 +36,7 @@ from metrack.storage import (
     to_bytes,
 )
 from tests.estimators import golden_states
-from tests.estimators.learners import LEARNERS, make_stream, state
+from tests.estimators.learners import LEARNERS, has_matrix, make_stream, state
 
 N_MUTATIONS = int(os.environ.get("METRACK_MUTATIONS", "500"))
 
@@ -83,10 +83,15 @@ def test_single_precision_is_the_same_metric_but_for_rounding(learner, stream):
     half = len(stream.y) // 2
     learner.fit(stream.pairs[:half], stream.y[:half])
     loaded = metrack.load(dump(learner, single=True))
-    M = learner.get_mahalanobis_matrix()
-    np.testing.assert_allclose(
-        loaded.get_mahalanobis_matrix(), M, rtol=0, atol=1e-5 * np.abs(M).max()
-    )
+    # Features by a kernel lose some more: K^(-1/2) adds up many numbers of either sign.
+    share = 1e-5 if has_matrix(learner) else 1e-4
+    squares = learner.pair_distance(stream.pairs) ** 2
+    found = loaded.pair_distance(stream.pairs) ** 2
+    np.testing.assert_allclose(found, squares, rtol=0, atol=share * squares.max())
+    if has_matrix(learner):
+        M = learner.get_mahalanobis_matrix()
+        found = loaded.get_mahalanobis_matrix()
+        np.testing.assert_allclose(found, M, rtol=0, atol=1e-5 * np.abs(M).max())
     assert loaded.mu_ == pytest.approx(learner.mu_, rel=1e-6)
     assert loaded.n_pairs_seen_ == half
     assert np.isfinite(loaded.observe(stream.pairs[half:], stream.y[half:])).all()

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 import metrack
 from metrack import COMID, SADL, FromLabels
 from metrack.estimators import unlabelled
-from tests.estimators.learners import state
+from tests.estimators.learners import has_matrix, state
 
 RNG = np.random.default_rng(5)
 # Classes differ in the two features of largest variance.
@@ -24,6 +24,10 @@ def pairs(n, seed):
 
 def test_every_online_learner_takes_points(learner, stream):
     n_features = stream.points.shape[1]
+    if not has_matrix(learner):
+        assert not learner.takes_points(n_features)
+        assert not hasattr(learner, "observe_points")
+        return
     if getattr(learner, "n_components", None) is not None:
         with pytest.raises(ValueError, match=r"full rank .* Project the points first"):
             learner.observe_points(stream.points)
@@ -37,7 +41,7 @@ def test_every_online_learner_takes_points(learner, stream):
 
 
 def test_what_pairs_teach_is_learned_as_without_points(learner, stream):
-    if getattr(learner, "n_components", None) is not None:
+    if not learner.takes_points(stream.points.shape[1]):
         pytest.skip("takes no points")
     with_points = type(learner)(**learner.get_params()).observe_points(stream.points)
     a, b = (each.observe(stream.pairs, stream.y) for each in (learner, with_points))

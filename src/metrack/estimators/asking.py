@@ -1,5 +1,6 @@
 """Which pairs to judge next, and when to stop asking; see `active` for how pairs are chosen."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from metrack.estimators.base import FrozenMetric, MahalanobisLearner
 from metrack.estimators.inputs import (
     LabelsLike,
     PairBatch,
+    Points,
     PointsLike,
     TuplesLike,
     check_preprocessor,
@@ -107,11 +109,12 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         if judged is not None and has_learned:
             groups = closure.groups_of(*_judged_of(judged, n_points))
             most = rng.binomial(n_pairs, 1.0 - explored)
-            questions = closure.next_questions(points, most, self.components_, groups, rng)
+            seen, rows = self._as_seen(points), self._on_features()
+            questions = closure.next_questions(seen, most, rows, groups, rng)
         found = active.suggest(
-            points,
+            self._as_seen(points) if known else points,
             n_pairs,
-            self.components_ if known else None,
+            self._on_features() if known else None,
             self._committee() if has_learned else (),
             explored,
             rng,
@@ -137,7 +140,7 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         )
         scores = [
             active.doubt([_squares(each.components, u) for each in committee], committee)
-            for u in batch.pieces()
+            for u in self._pieces(batch)
         ]
         return np.concatenate(scores)
 
@@ -193,6 +196,18 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         now = active.Expert(self.components_, limits[0], 1.0)
         before = active.Expert(then.components, limits[1], 1.0)
         return active.change(points, now, before, check_random_state(random_state))
+
+    def _as_seen(self, points: Points) -> Any:
+        """What the metric is one of: the points, or features of them."""
+        return points
+
+    def _on_features(self) -> Floats:
+        """L of the metric on these."""
+        return self.components_
+
+    def _pieces(self, batch: PairBatch) -> Iterator[Any]:
+        """Differences of these, piece by piece."""
+        return batch.pieces()
 
     def _committee(self) -> list[active.Expert]:
         """Those who judge; here one, whose metric is put out."""

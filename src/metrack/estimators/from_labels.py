@@ -27,7 +27,7 @@ from metrack.estimators.inputs import (
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairBuffer
 from metrack.estimators.sadl import SADL
-from metrack.estimators.settings import Configurable, Seed, at_most_features, whole
+from metrack.estimators.settings import Configurable, Seed, whole
 from metrack.estimators.threads import exclusive
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -178,8 +178,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         check_is_fitted(self)
         types = [np.float64, np.float32]
         points = validate_data(self, X, reset=False, accept_sparse="csr", dtype=types)
-        embedded = np.asarray(points @ self._aligned().T)
-        return embedded.astype(points.dtype, copy=False)
+        return self._aligned(points).astype(points.dtype, copy=False)
 
     def pair_distance(self, pairs: TuplesLike) -> Floats:
         """Learned distance between the two points of each pair, (n_pairs, 2, n_features)."""
@@ -209,7 +208,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
 
     @property
     def _n_features_out(self) -> int:
-        return len(self._aligned())
+        return int(self._aligned(np.zeros((1, self.n_features_in_))).shape[1])
 
     def _view(self) -> Embedding:
         """What points are embedded by: classes are found among neighbours."""
@@ -217,10 +216,10 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
             return self.learner_.for_neighbours()
         return self.learner_
 
-    def _aligned(self) -> Floats:
+    def _aligned(self, points: Points) -> Floats:
         if isinstance(self.learner_, OnlineLearner):
-            return self.learner_.aligned_components(for_neighbours=True)
-        return self.learner_.aligned_components()
+            return self.learner_.transform_aligned(points)
+        return np.asarray(points @ self.learner_.aligned_components().T)
 
     def _learn(self, X: PointsLike, y: LabelsLike, anew: bool, complete: bool = False) -> Self:
         before = self.__dict__.copy()
@@ -263,7 +262,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         rng = check_random_state(self.random_state)
         if learner.random_state is None:
             learner.set_params(random_state=rng.randint(2**31 - 1))
-        at_most_features(getattr(learner, "n_components", None), self.n_features_in_)
+        learner.check_components(self.n_features_in_)
         buffer = PairBuffer(self.buffer_size, self.recent, self.pairs_per_point, rng)
         learner.start(self.n_features_in_)
         self.learner_, self.buffer_ = learner, buffer

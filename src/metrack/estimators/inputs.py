@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from metrack.engine.numerics.kernels import Floats, Ints
-from metrack.engine.numerics.pairs import HEAVIEST, Pairs
+from metrack.engine.numerics.pairs import HEAVIEST, Pairs, PointPairs
 from metrack.estimators.settings import is_number
 
 CHUNK = 4096  # pairs whose differences are held at a time
@@ -132,7 +132,7 @@ class TupleBatch:
             points = self.points[self.rows[start:stop, i]]
         return points
 
-    def _ranges(self) -> Iterator[tuple[int, int]]:
+    def ranges(self) -> Iterator[tuple[int, int]]:
         """The batch in pieces that the engine takes."""
         for start in range(0, len(self), CHUNK):
             yield start, min(start + CHUNK, len(self))
@@ -149,13 +149,19 @@ class PairBatch(TupleBatch):
 
     def pieces(self) -> Iterator[Points]:
         """Differences, piece by piece."""
-        for start, stop in self._ranges():
+        for start, stop in self.ranges():
             yield self.differences(start, stop)
 
     def chunks(self, y: Floats) -> Iterator[Pairs]:
         """Differences and labels, piece by piece."""
-        for start, stop in self._ranges():
+        for start, stop in self.ranges():
             yield _rows(self.differences(start, stop), y[start:stop])
+
+    def point_chunks(self, y: Floats) -> Iterator[PointPairs]:
+        """Both points, differences and labels, piece by piece."""
+        for start, stop in self.ranges():
+            x, z, labels = self.member(0, start, stop), self.member(1, start, stop), y[start:stop]
+            yield PointPairs(*(_rows(points, labels) for points in (x, z, x - z)))
 
 
 class TripletBatch(TupleBatch):
@@ -169,7 +175,7 @@ class TripletBatch(TupleBatch):
 
     def chunks(self) -> Iterator[tuple[Pairs, Pairs]]:
         """Anchors and gaps, piece by piece."""
-        for start, stop in self._ranges():
+        for start, stop in self.ranges():
             ones = np.ones(stop - start)
             yield _rows(self.member(0, start, stop), ones), _rows(self.gaps(start, stop), ones)
 

@@ -130,20 +130,21 @@ def several_kinds(n_features: int) -> tuple[BankSettings, ...]:
     if n_features > WHOLE_UP_TO:
         narrow, wide, outside = NARROW, min(WIDE, n_features), OUTSIDE
     return (
-        _bank("margin", MARGIN, n_features, narrow, outside),
-        _bank("target", TARGET, n_features, narrow, outside),
-        _bank("target", WIDE_TARGET, n_features, wide, 1.0),
+        bank_of("margin", MARGIN, n_features, narrow, outside),
+        bank_of("target", TARGET, n_features, narrow, outside),
+        bank_of("target", WIDE_TARGET, n_features, wide, 1.0),
         PlainSettings(),
     )
 
 
-def _bank(
+def bank_of(
     learns: str,
     rows: tuple[tuple[float, float, int], ...],
     n_features: int,
     width: int,
     outside: float,
 ) -> AlwaysOnSettings:
+    """Learners at these paces, on so many directions; 0: all features."""
     n = width or n_features
     replays = max(LEAST_REPLAYS, round(REPLAYS * min(1.0, (REPLAYS_UP_TO / n) ** 2)))
     learners = tuple(

@@ -208,8 +208,12 @@ class OnlineLearner(Asking):
             preprocessor = self.preprocessor_
         batch = PairBatch(pairs, preprocessor, n_features)
         if n_features is None:  # a stream that may grow wider comes another way
-            at_most_features(getattr(self, "n_components", None), batch.n_features)
+            self.check_components(batch.n_features)
         return batch, check_judgements(y, len(batch), sample_weight, graded), preprocessor
+
+    def check_components(self, n_features: int) -> None:
+        """Refuse more directions than there are features."""
+        at_most_features(getattr(self, "n_components", None), n_features)
 
     @exclusive
     def observe_batch(self, batch: PairBatch, y: Floats) -> Floats:
@@ -311,6 +315,11 @@ class OnlineLearner(Asking):
             self._computed[name] = aligned(leading(rows, width), width)
         components: Floats = self._computed[name]
         return components
+
+    def transform_aligned(self, points: Points) -> Floats:
+        """Embed points for neighbours, by `aligned_components`."""
+        found: Floats = points @ self.aligned_components(for_neighbours=True).T
+        return np.asarray(found)
 
     def _directions(self) -> Floats:
         if getattr(self, "n_components", None) is None:

@@ -19,6 +19,7 @@ from metrack.engine.ensemble import (
     basis,
     calibration,
     combine,
+    landmarks,
     mirror,
     page_hinkley,
     replay,
@@ -68,9 +69,11 @@ PARTS = {
     "calibration": "calibration",
     "similar": "similar",
     "basis": "basis",
+    "landmarks": "landmarks",
 }
 # From what the settings came to.
 FOLLOWS = {"n_features", "banks", "spread", "roster", "combination"}
+FOLLOWS |= {"spaces"}  # which have parts of their own
 FOLLOWS |= {"rule", "ladder", "kind", "pace"}  # of a bank
 # Kind of a part in the file: the record that it becomes. Representations have names of their own.
 RECORDS: dict[str, Any] = {
@@ -84,6 +87,7 @@ RECORDS: dict[str, Any] = {
     "calibration": calibration.Calibration,
     "similar_pairs": similar.Similar,
     "basis": basis.Basis,
+    "landmarks": landmarks.Landmarks,
     "plain_counters": targets.COUNTERS,
     "dense_metric": targets.Metric,
     "similarity": oasis.Similarity,
@@ -133,7 +137,7 @@ def load(path: str | Path | bytes | bytearray | memoryview, preprocessor: Any = 
 
     Returns
     -------
-    COMID, SADL, OnlineITML, LEGO, POLA, OASIS or FromLabels
+    COMID, SADL, KernelSADL, OnlineITML, LEGO, POLA, OASIS or FromLabels
 
     Raises
     ------
@@ -166,7 +170,7 @@ def dump(learner: Any, single: bool = False) -> bytes:
 
     Parameters
     ----------
-    learner : COMID, SADL, OnlineITML, LEGO, POLA, OASIS or FromLabels
+    learner : COMID, SADL, KernelSADL, OnlineITML, LEGO, POLA, OASIS or FromLabels
     single : bool
         In single precision: half the size. What is loaded then is the same metric but for
         rounding, and goes on almost as the learner would, but not bit for bit.
@@ -226,6 +230,12 @@ def _unpack_any(described: Mapping[str, Any], arrays: Arrays, where: str) -> Any
 
 def _pack_settings(learner: Any) -> dict[str, Any]:
     settings = {k: v for k, v in learner.get_params(deep=False).items() if k not in NOT_SAVED}
+    for name, value in settings.items():
+        if callable(value):
+            raise TypeError(
+                f"{name}={value!r} is a function, and a state holds no code: it cannot be saved; "
+                f"use a {name} that has a name"
+            )
     return {name: _plain(value) for name, value in settings.items()}
 
 
@@ -242,11 +252,13 @@ def _pack_online(learner: Online, arrays: Arrays) -> dict[str, Any]:
             "components_ was set by hand, and a state holds what was learned: keep that matrix "
             "yourself, and save before setting it or after learning more"
         )
-    banks = enumerate(getattr(learner.engine_, "banks", ()))
     return {
         "resolved": to_plain(learner.resolved_),
         "parts": _pack_parts(learner.engine_, "", arrays),
-        "banks": [_pack_parts(bank, f"banks.{i}.", arrays) for i, bank in banks],
+        **{
+            name: [_pack_parts(each, f"{name}.{i}.", arrays) for i, each in enumerate(inside)]
+            for name, inside in _inside(learner.engine_).items()
+        },
         "points": learner.points_ and _pack_record(learner.points_, "points", arrays),
         "threshold": learner.set_by_hand_.get("threshold"),
         "generator": _pack_generator(learner.random_state, learner.rng_, arrays, "generator"),
@@ -286,21 +298,32 @@ def _unpack_engine(resolved: Resolved, described: Mapping[str, Any], arrays: Arr
     file was found to have them: nothing is allocated for what a manifest only claims.
     """
     small: Any = resolved.smallest().build()
-    parts = _unpack_parts(small, "", described["parts"], arrays, resolved.n_features)
-    own, saved = getattr(small, "banks", ()), described["banks"]
-    if len(saved) != len(own):
-        raise ValueError(f"there are {len(saved)} banks, and of this learner {len(own)}")
-    sizes: list[int] = getattr(resolved, "dimensions", list)()
-    banks = [
-        _unpack_parts(bank, f"banks.{i}.", saved[i], arrays, sizes[i]) for i, bank in enumerate(own)
-    ]
+    found = [_unpack_parts(small, "", described["parts"], arrays, resolved.n_features)]
+    sizes = {
+        "banks": getattr(resolved, "dimensions", list),
+        "spaces": getattr(resolved, "widths", list),
+    }
+    for name, own in _inside(small).items():
+        saved = described[name]
+        if len(saved) != len(own):
+            raise ValueError(f"there are {len(saved)} {name}, and of this learner {len(own)}")
+        found += [
+            _unpack_parts(each, f"{name}.{i}.", parts, arrays, size)
+            for i, (each, parts, size) in enumerate(zip(own, saved, sizes[name](), strict=True))
+        ]
     engine: Any = resolved.build()
-    holders = [engine, *getattr(engine, "banks", ())]
-    for holder, records in zip(holders, [parts, *banks], strict=True):
+    holders = [engine, *(each for inside in _inside(engine).values() for each in inside)]
+    for holder, records in zip(holders, found, strict=True):
         for name, record in records.items():
             setattr(holder, name, record)
     engine.check()
     return engine  # type: ignore[no-any-return]
+
+
+def _inside(engine: Any) -> dict[str, tuple[Any, ...]]:
+    """What an engine is made of, by the names that these have in it and in a state."""
+    names = ["banks", "spaces"] if hasattr(engine, "spaces") else ["banks"]
+    return {name: getattr(engine, name, ()) for name in names}
 
 
 def _pack_parts(holder: Any, where: str, arrays: Arrays) -> dict[str, Any]:

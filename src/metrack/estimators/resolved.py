@@ -5,7 +5,7 @@ numbers, in which nothing is "auto". The engine's objects are built from it alon
 what was learned, shown by ``metrack inspect``, and is the ``resolved_`` of a fitted estimator.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, Protocol
 
 from metrack.engine.ensemble.bank import Bank
@@ -97,7 +97,7 @@ class Banks:
         """The records, if they are such ones."""
         if not isinstance(value, list) or not value:
             raise ValueError(f"{name} is {value!r}; it must be a list of banks' settings")
-        return tuple(_from_plain(BANKS, each, f"{name}.{i}") for i, each in enumerate(value))
+        return tuple(from_plain_of(BANKS, each, f"{name}.{i}") for i, each in enumerate(value))
 
 
 class MirrorSettings(NamedTuple):
@@ -325,12 +325,13 @@ def to_plain(resolved: Any) -> dict[str, Any]:
 
 def from_plain(plain: Mapping[str, Any]) -> Resolved:
     """The inverse of `to_plain`; refuses what cannot be built."""
-    found: Resolved = _from_plain(KINDS, plain, "resolved")
+    found: Resolved = from_plain_of(KINDS, plain, "resolved")
     found.check()
     return found
 
 
-def _from_plain(kinds: Mapping[str, Any], plain: Mapping[str, Any], name: str) -> Any:
+def from_plain_of(kinds: Mapping[str, Any], plain: Mapping[str, Any], name: str) -> Any:
+    """The record of one of these kinds, if it holds what its fields declare."""
     kind = kinds[str(Name(kinds).checked(plain["kind"], f"{name}.kind", {}))]
     plain = {**ADDED, **plain}
     fields = declared(kind).items()
@@ -340,11 +341,20 @@ def _from_plain(kinds: Mapping[str, Any], plain: Mapping[str, Any], name: str) -
 def rows(resolved: Resolved) -> list[tuple[str, str]]:
     """Every choice and its value as text, for a table."""
     found = to_plain(resolved)
-    banks = found.pop("banks", [])
-    for i, bank in enumerate(banks):
-        before = "" if len(banks) == 1 else f"{bank['kind']} {i + 1}: "
-        found |= {before + name: value for name, value in bank.items()}
+    spaces = found.pop("spaces", [])
+    found |= _of_banks("", found.pop("banks", []))
+    for space in spaces:
+        found |= _of_banks(f"gamma {space['gamma']:.4g}, ", space["banks"])
     return [(name, _text(value)) for name, value in found.items() if name != "kind"]
+
+
+def _of_banks(before: str, banks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The choices for banks, each with a name of its own."""
+    found: dict[str, Any] = {}
+    for i, bank in enumerate(banks):
+        which = before if len(banks) == 1 else f"{before}{bank['kind']} {i + 1}: "
+        found |= {which + name: value for name, value in bank.items()}
+    return found
 
 
 def _text(value: Any) -> str:

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.ensemble.bank import FOREVER
 from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES
 from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.engine.ensemble.similar import NeighbourEnsemble
@@ -15,10 +14,10 @@ from metrack.estimators.auto import margin_ladder, units
 from metrack.estimators.base import FrozenMetric
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.kinds import several_kinds
-from metrack.estimators.online import EnsembleLearner
 from metrack.estimators.resolved import EnsembleSettings
 from metrack.estimators.settings import Seed, choice, positive, whole
 from metrack.estimators.threads import exclusive
+from metrack.estimators.weighed import WeighedLearner
 
 # What the combiner may be told; "ader" alone works on linearised losses, and always does.
 ASKED_WEIGHT_LOSSES = {name: name for name in WEIGHT_LOSSES if name != "linear"}
@@ -28,25 +27,6 @@ OF_THE_COVER = (
     *("loss", "divergence", "regularizer", "rho", "eta0", "first_interval", "step", "replays"),
     *("init", "psd"),
 )
-
-
-class Expert(NamedTuple):
-    """A learner of the ensemble, and how much it is trusted.
-
-    Attributes
-    ----------
-    kind : str
-    memory : float
-        How many of the most recent pairs it rests on; infinite where it forgets nothing.
-    learning_rate : float
-        0 where it learns no metric.
-    weight : float
-    """
-
-    kind: str
-    memory: float
-    learning_rate: float
-    weight: float
 
 
 class DriftReport(NamedTuple):
@@ -70,22 +50,7 @@ class DriftReport(NamedTuple):
     change: Floats
 
 
-class Round(NamedTuple):
-    """What the combiner did in the last round, expert by expert of those that were active.
-
-    Attributes
-    ----------
-    p : array
-        Probability of each when it predicted.
-    losses : array
-        What the combiner was told of each, in [0, 1].
-    """
-
-    p: Floats
-    losses: Floats
-
-
-class SADL(EnsembleLearner):
+class SADL(WeighedLearner):
     """Strongly adaptive metric tracking: the metric follows switches and drift of any speed.
 
     Many learners see every pair; a combiner weights them by their recent regret (Greenewald, Kelley
@@ -303,55 +268,6 @@ class SADL(EnsembleLearner):
                 "out, or use 'fixed_share'"
             )
 
-    def _draws(self, n_pairs: int) -> Floats:
-        sampling = self.resolved_.output == "sample"
-        draws: Floats = self.rng_.random_sample(n_pairs if sampling else 0)
-        return draws
-
-    @property
-    @exclusive
-    def scales_(self) -> Floats:
-        """Memory lengths of the active learners; infinite where nothing is forgotten."""
-        check_is_fitted(self)
-        lengths = self.engine_.lengths
-        return np.where(lengths < FOREVER, lengths, np.inf)
-
-    @property
-    @exclusive
-    def effective_window_(self) -> float:
-        """How many of the most recent pairs the metric rests on: the trusted memory length."""
-        check_is_fitted(self)
-        return self.engine_.effective_window
-
-    @property
-    @exclusive
-    def weights_(self) -> Floats:
-        """Normalised weights of the active learners."""
-        check_is_fitted(self)
-        return self.engine_.weights
-
-    @property
-    @exclusive
-    def selected_scale_(self) -> float:
-        """Memory length that predicted last."""
-        return float(self.scales_[self._selected()])
-
-    @property
-    @exclusive
-    def experts_(self) -> list[Expert]:
-        """Kind, memory length, rate and weight of every active learner."""
-        check_is_fitted(self)
-        engine = self.engine_
-        found = zip(engine.kinds, self.scales_, engine.learning_rates, self.weights_, strict=True)
-        return [Expert(kind, *map(float, numbers)) for kind, *numbers in found]
-
-    @exclusive
-    def last_round(self) -> Round:
-        """What the combiner did in the last round."""
-        check_is_fitted(self)
-        experts, n_active = self.engine_.experts, self.engine_.n_active
-        return Round(experts.p[:n_active].copy(), experts.losses[:n_active].copy())
-
     @exclusive
     def neighbour_components(self) -> Floats:
         """L of the metric for neighbours and clusters; see `for_neighbours`."""
@@ -367,11 +283,6 @@ class SADL(EnsembleLearner):
         components: Floats = self._computed["neighbours"]
         return components
 
-    def _selected(self) -> int:
-        if self.resolved_.output == "sample":
-            return int(self.engine_.counters["selected"][0])
-        return int(np.argmax(self.weights_))
-
     def _metric(self) -> Factored:
         if self.resolved_.output == "average":
             found = self.engine_.mixture(self.weights_)
@@ -384,12 +295,6 @@ class SADL(EnsembleLearner):
         if self.n_components is None or len(self.engine_.banks) == 1:
             return metric
         return metric.leading(self.n_components)
-
-    def _mu(self) -> float:
-        p = self.weights_
-        if self.resolved_.output == "average":
-            return max(1.0, float(p @ self.engine_.mu[: len(p)]))  # a mean of >= 1, rounded
-        return float(self.engine_.mu[self._selected()])
 
     @exclusive
     def drift_report(self, since: FrozenMetric | None = None) -> DriftReport:

@@ -11,8 +11,9 @@ import numpy as np
 
 from metrack.checks import Floats
 from metrack.engine.numerics.records import MOST, Number, floats
+from metrack.estimators.kernel_sadl import KernelSADL
 from metrack.estimators.online import OnlineLearner
-from metrack.estimators.sadl import SADL
+from metrack.estimators.weighed import WeighedLearner
 from metrack.storage import Arrays
 
 FIRST_WIDTH = 256  # pairs of a block at the start
@@ -111,7 +112,7 @@ class History:
 
 def effective_window(learner: OnlineLearner) -> float:
     """How many of the last pairs a learner rests on; NaN for one that has a single rate."""
-    if not isinstance(learner, SADL):
+    if not isinstance(learner, WeighedLearner):
         return float("nan")
     return learner.effective_window_
 
@@ -123,7 +124,9 @@ def last_change(learner: OnlineLearner) -> int | None:
 
 
 def shares_of(learner: OnlineLearner) -> Floats:
-    """Each feature's share of the metric's trace."""
+    """Each feature's share of the metric's trace; 0 where the metric is no matrix on features."""
+    if isinstance(learner, KernelSADL):
+        return np.zeros(learner.n_features_in_)
     traces: Floats = np.einsum("ij,ij->j", learner.components_, learner.components_)
     total = traces.sum()
     return traces / total if total > 0.0 else traces

@@ -1,0 +1,445 @@
+"""KernelSADL: strongly adaptive tracking of what no linear metric can tell."""
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.utils.validation import check_is_fitted
+
+from metrack.engine.ensemble import landmarks
+from metrack.engine.ensemble.combine import OUTPUTS
+from metrack.engine.ensemble.combiners import COMBINERS
+from metrack.engine.ensemble.spaces import SpacesEnsemble
+from metrack.engine.numerics.kernels import Floats
+from metrack.estimators import active
+from metrack.estimators.auto import units
+from metrack.estimators.inputs import (
+    LabelsLike,
+    PairBatch,
+    Points,
+    PointsLike,
+    Preprocessor,
+    TuplesLike,
+)
+from metrack.estimators.kernel_embedding import (
+    FrozenKernelMetric,
+    KernelEmbedding,
+    Seen,
+    SpacesMetric,
+)
+from metrack.estimators.kernel_settings import (
+    AUTO_GAMMAS,
+    MOST_LANDMARKS,
+    MOST_SPACES,
+    RELATIVE,
+    KernelSettings,
+    kernel_kinds,
+)
+from metrack.estimators.kinds import several_kinds
+from metrack.estimators.sadl import ASKED_WEIGHT_LOSSES, AUTO_COMBINER
+from metrack.estimators.settings import Seed, choice, positive, whole
+from metrack.estimators.threads import exclusive
+from metrack.estimators.weighed import WeighedLearner
+
+
+class Landmark(NamedTuple):
+    """A point that others are told by.
+
+    Attributes
+    ----------
+    point : array (n_features,)
+    share : float
+        Of all landmarks' squared distances from their mean: how far it is from what is common.
+    """
+
+    point: Floats
+    share: float
+
+
+class _Absent:
+    """An attribute of linear metrics, which this one does not have."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        raise self._error()
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        raise self._error()
+
+    def _error(self) -> AttributeError:
+        return AttributeError(
+            f"KernelSADL has no {self.name!r}: its metric is no matrix on the points' features; "
+            "see transform, pair_distance and get_metric"
+        )
+
+
+class KernelSADL(WeighedLearner):
+    """Strongly adaptive tracking beyond linear metrics: by a kernel, with landmarks of the stream.
+
+    "Is this digit below 5?" has no good Mahalanobis metric. Here learners also work on features of
+    the points, by which a point is told by how near it is to some others, its landmarks
+    (Nystroem's features of a kernel). Landmarks are taken from the stream itself: no
+    points are needed beforehand, and they follow where points go, while what was learned is carried
+    over. Linear learners stand beside those of the kernel, under one combiner: where a
+    linear metric suffices, they are trusted; ``experts_`` says which are.
+
+    The metric is no matrix on the points' features: ``components_``, ``get_mahalanobis_matrix`` and
+    their like are absent. All else is as in `SADL`.
+
+    Parameters
+    ----------
+    n_landmarks : int
+        Most points that all others are told by; as many features a bandwidth. Time and memory grow
+        a little faster than in proportion.
+    kernel : str or callable
+        "rbf", "poly" (or "polynomial"), "cosine" and "linear" are compiled. Any other name that
+        `sklearn.metrics.pairwise.pairwise_kernels` knows, or a function of two points that
+        returns a number, works too, some ten times slower; with a function, nothing can be saved.
+    gamma : float, sequence of float or "auto"
+        Of "rbf", "poly" and other kernels that have one. Of several, learners of each stand side by
+        side. "auto" follows the scale of the data: 1 and 3 over the median squared distance of
+        points for "rbf", 1 over the median squared length for "poly", and for others what
+        scikit-learn takes.
+    degree : int
+        Of "poly".
+    coef0 : float
+        Of "poly" and "sigmoid"; not below 0.
+    combiner : {"auto", "adaptive_share", "fixed_share", "ader"}
+        As in `SADL`, of learners that are always on.
+    output
+        As in `SADL`.
+    weight_loss
+        As in `SADL`.
+    cap
+        As in `SADL`.
+    n_components : int or None
+        Columns of `transform`: the directions in which landmarks spread most. What is learned does
+        not depend on it. None: as many as there are.
+    scale
+        As in `SADL`, of the linear learners.
+    preprocessor
+        As in `SADL`.
+    random_state
+        As in `SADL`.
+
+    Attributes
+    ----------
+    scales_, weights_, effective_window_, selected_scale_
+        As in `SADL`.
+    experts_ : list of Expert
+        Kind, memory length, learning rate, weight and space of every learner: "linear", or the
+        kernel with its gamma.
+    landmarks_ : array (n, n_features)
+        The landmarks of the moment.
+    gammas_ : array
+        Of the kernel, one for each of its spaces, in units of the data.
+    mu_, threshold_, n_pairs_seen_, last_change_, resolved_
+        As in `SADL`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_circles
+    >>> from metrack import SADL, KernelSADL
+    >>> X, ring = make_circles(400, noise=0.05, factor=0.5, random_state=0)
+    >>> rows = np.random.default_rng(0).integers(400, size=(1000, 2))
+    >>> y = np.where(ring[rows[:, 0]] == ring[rows[:, 1]], 1, -1)
+    >>> pairs = X[rows]
+    >>> tracker = KernelSADL(n_landmarks=64).fit(pairs[:600], y[:600])
+    >>> tracker.score(pairs[600:], y[600:]) > 0.99
+    True
+    >>> SADL().fit(pairs[:600], y[:600]).score(pairs[600:], y[600:]) < 0.7
+    True
+    >>> max(tracker.experts_, key=lambda expert: expert.weight).space.startswith("rbf")
+    True
+    """
+
+    resolved_: KernelSettings  # type: ignore[assignment]
+    engine_: SpacesEnsemble
+
+    components_ = _Absent()
+    rank_ = _Absent()
+    get_mahalanobis_matrix = _Absent()
+    top_features = _Absent()
+    neighbour_components = _Absent()
+    aligned_components = _Absent()
+    observe_points = _Absent()
+    change_since = _Absent()
+
+    def __init__(
+        self,
+        n_landmarks: int = 256,
+        kernel: str | Callable[..., Any] = "rbf",
+        gamma: float | Sequence[float] | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        combiner: str = "auto",
+        output: str = "average",
+        weight_loss: str = "capped",
+        cap: float = 4.0,
+        n_components: int | None = None,
+        scale: str | None = "auto",
+        preprocessor: Preprocessor = None,
+        random_state: Seed = None,
+    ) -> None:
+        self.n_landmarks = n_landmarks
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.combiner = combiner
+        self.output = output
+        self.weight_loss = weight_loss
+        self.cap = cap
+        self.n_components = n_components
+        self.scale = scale
+        self.preprocessor = preprocessor
+        self.random_state = random_state
+
+    def resolve(self, n_features: int) -> KernelSettings:  # type: ignore[override]
+        """What the settings come to for so many features; nothing is learned or changed."""
+        whole("n_features", n_features)
+        n_landmarks = whole("n_landmarks", self.n_landmarks, most=MOST_LANDMARKS)
+        self.check_components(n_features)
+        name = AUTO_COMBINER["kinds"] if self.combiner == "auto" else self.combiner
+        combiner = choice("combiner", name, COMBINERS)
+        if not combiner.always_on:
+            raise ValueError(
+                f"combiner={self.combiner!r}: these experts are always on; leave it out, or use "
+                "'fixed_share'"
+            )
+        choice("output", self.output, OUTPUTS)
+        weight_loss = choice("weight_loss", self.weight_loss, ASKED_WEIGHT_LOSSES)
+        kernel = self._kernel()
+        relative = isinstance(self.gamma, str) and kernel in RELATIVE
+        return KernelSettings(
+            n_features,
+            units(self.scale),
+            "hinge",
+            banks=several_kinds(n_features),
+            kernel=kernel,
+            degree=float(whole("degree", self.degree)),
+            coef0=positive("coef0", self.coef0, or_zero=True),
+            n_landmarks=n_landmarks,
+            relative=relative,
+            spaces=kernel_kinds(n_landmarks, self._gammas(relative)),
+            combiner=name,
+            output=self.output,
+            weight_loss="linear" if combiner.linearised else weight_loss,
+            cap=positive("cap", self.cap),
+        )
+
+    def _kernel(self) -> str | Callable[..., Any]:
+        if callable(self.kernel):
+            return self.kernel
+        choice("kernel", self.kernel, PAIRWISE_KERNEL_FUNCTIONS)
+        return self.kernel
+
+    def _gammas(self, relative: bool) -> tuple[float, ...]:
+        if isinstance(self.gamma, str):
+            choice("gamma", self.gamma, {"auto": None})
+            if not relative:
+                return (0.0,)
+            return AUTO_GAMMAS if self.kernel == "rbf" else AUTO_GAMMAS[:1]
+        given: Any = self.gamma if isinstance(self.gamma, list | tuple) else [self.gamma]
+        if not 1 <= len(given) <= MOST_SPACES:
+            raise ValueError(f"gamma={self.gamma!r}; give 1 to {MOST_SPACES} numbers, or 'auto'")
+        return tuple(positive("gamma", each) for each in given)
+
+    def check_components(self, n_features: int) -> None:
+        """There may be more columns than features."""
+        if self.n_components is not None:
+            whole("n_components", self.n_components)
+
+    def fit(
+        self,
+        pairs: TuplesLike,
+        y: LabelsLike,
+        calibration_params: dict[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Forget everything, then learn the pairs in order; see `SADL.fit`."""
+        self._or_as_before(super().fit, pairs, y, calibration_params, sample_weight)
+        return self
+
+    def observe(
+        self,
+        pairs: TuplesLike,
+        y: LabelsLike,
+        sample_weight: ArrayLike | None = None,
+        graded: bool = False,
+    ) -> Floats:
+        """Test, then train: the loss suffered on each pair before learning; see `SADL.observe`."""
+        losses: Floats = self._or_as_before(super().observe, pairs, y, sample_weight, graded)
+        return losses
+
+    @exclusive
+    def _or_as_before(self, learn: Callable[..., Any], *args: Any) -> Any:
+        """Leave everything as it was where a kernel fails, which a user's may at any pair."""
+        before = self.__dict__.copy()
+        try:
+            return learn(*args)
+        except Exception:
+            self.__dict__ = before
+            raise
+
+    @exclusive
+    def observe_batch(self, batch: PairBatch, y: Floats) -> Floats:
+        """What `observe` does, with pairs and labels that have been checked; it is started."""
+        engine, rng = self.engine_, self.rng_
+        if engine.rule.code is None:  # it may fail half-way
+            engine, rng = deepcopy((engine, rng))
+        losses = [
+            engine.observe_points(pairs, self._draws(len(pairs.u.y), rng))
+            for pairs in batch.point_chunks(y)
+        ]
+        self._forget_read_outs()
+        self.engine_, self.rng_ = engine, rng
+        return np.concatenate(losses)
+
+    def takes_points(self, n_features: int) -> bool:
+        """Points without judgements are of no use here."""
+        return False
+
+    def _forget(self, u: Points) -> int:
+        raise NotImplementedError
+
+    @exclusive
+    def forget(self, pairs: TuplesLike) -> int:
+        """Replay judgements of these pairs no more; see `SADL.forget`.
+
+        They are known by their points, which are kept of the last ``n_landmarks`` pairs.
+        """
+        check_is_fitted(self)
+        batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
+        return sum(self.engine_.forget(each) for each in batch.point_chunks(np.zeros(len(batch))))
+
+    def _spaces(self) -> list[str]:
+        kernel, gammas = self.resolved_.kernel, self.gammas_
+        name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "kernel")
+        names = ["linear", *(f"{name} {gamma:.3g}" if gamma else name for gamma in gammas)]
+        sizes = [len(space.experts.length) for space in self.engine_.spaces]
+        return [each for each, size in zip(names, sizes, strict=True) for _ in range(size)]
+
+    @property
+    @exclusive
+    def landmarks_(self) -> Floats:
+        """The points that all others are told by, of this moment."""
+        check_is_fitted(self)
+        found = self.engine_.landmarks
+        return found.points[:, : found.used[0]].T.copy()
+
+    @property
+    @exclusive
+    def gammas_(self) -> Floats:
+        """Of the kernel, one for each of its spaces; 0 where it has none."""
+        check_is_fitted(self)
+        return np.array(landmarks.gammas_of(self.engine_.rule, self.engine_.landmarks))
+
+    @exclusive
+    def top_landmarks(self, n: int = 10) -> list[Landmark]:
+        """The landmarks that the metric tells most from others.
+
+        Parameters
+        ----------
+        n : int
+            How many; fewer where there are no more.
+        """
+        spread = self._view().spread()
+        total = spread.sum()
+        order = np.argsort(-spread, kind="stable")[: whole("n", n)]
+        points = self.landmarks_
+        return [Landmark(points[i], float(spread[i] / total) if total else 0.0) for i in order]
+
+    @exclusive
+    def transform(self, X: PointsLike) -> Floats:
+        """Embed points where the Euclidean distance is the learned one.
+
+        Parameters
+        ----------
+        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
+
+        Returns
+        -------
+        array (n_points, n_columns)
+            Columns in which landmarks spread most come first. With ``n_components`` there are that
+            many: the best such embedding of the landmarks. float32 where the points are.
+        """
+        return self._frozen("view").transform(X)
+
+    @exclusive
+    def pair_distance(self, pairs: TuplesLike) -> Floats:
+        """Learned distance (not squared) between the two points of each pair."""
+        return self._frozen("view").pair_distance(pairs)
+
+    def get_metric(self) -> FrozenKernelMetric:  # type: ignore[override]
+        """The distance as a function of two points; it does not change when learning goes on."""
+        return FrozenKernelMetric(self._view(), self.threshold_)
+
+    def for_neighbours(self) -> KernelEmbedding:
+        """The embedding of this moment for neighbours and clusters; see `SADL.for_neighbours`."""
+        return self._frozen("neighbours")
+
+    @exclusive
+    def transform_aligned(self, points: Points) -> Floats:
+        """Embed points for neighbours, so that the embedding moves no more than the metric."""
+        return self._view("neighbours").root(points)
+
+    def _frozen(self, name: str) -> KernelEmbedding:
+        return KernelEmbedding(self._view(name), self.preprocessor_)
+
+    @exclusive
+    def _view(self, name: str = "view") -> SpacesMetric:
+        """The metric of the moment, or the one for neighbours; computed when it is asked for."""
+        check_is_fitted(self)
+        if name not in self._computed:
+            engine, p = self.engine_, self._shares()
+            metrics = engine.mixtures(p) if name == "view" else engine.neighbours(p)
+            self._computed[name] = SpacesMetric(
+                engine.rule, engine.landmarks, metrics, self.n_components
+            )
+        view: SpacesMetric = self._computed[name]
+        return view
+
+    def _shares(self) -> Floats:
+        """How much of each expert is put out."""
+        p = self.weights_
+        return p if self.resolved_.output == "average" else np.eye(len(p))[self._selected()]
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._frozen("view")._n_features_out
+
+    def _as_seen(self, points: Points) -> Seen:
+        return Seen(self._view(), points)
+
+    def _on_features(self) -> Floats:
+        return self._view().components()
+
+    def _pieces(self, batch: PairBatch) -> Iterator[Floats]:
+        everything = slice(None)
+        for pairs in batch.ranges():
+            x, z = (self._as_seen(batch.member(i, *pairs))[everything] for i in range(2))
+            yield x - z
+
+    def _committee(self) -> list[active.Expert]:
+        if "committee" not in self._computed:
+            engine = self.engine_
+            p, mu = engine.weights, engine.mu
+            self._computed["committee"] = [
+                active.Expert(self._alone(each).components(), float(mu[j]), float(p[j]))
+                for j, each in enumerate(np.eye(len(p)))
+            ]
+        committee: list[active.Expert] = self._computed["committee"]
+        return committee
+
+    def _alone(self, p: Floats) -> SpacesMetric:
+        engine = self.engine_
+        return SpacesMetric(engine.rule, engine.landmarks, engine.mixtures(p))

@@ -1,0 +1,119 @@
+"""Learners whose output is weighed over many experts, and what they tell of these."""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from metrack.engine.ensemble.bank import FOREVER
+from metrack.engine.numerics.kernels import Floats
+from metrack.estimators.online import EnsembleLearner
+from metrack.estimators.threads import exclusive
+
+
+class Expert(NamedTuple):
+    """A learner of the ensemble, and how much it is trusted.
+
+    Attributes
+    ----------
+    kind : str
+    memory : float
+        How many of the most recent pairs it rests on; infinite where it forgets nothing.
+    learning_rate : float
+        0 where it learns no metric.
+    weight : float
+    space : str
+        Which features of the points it works on.
+    """
+
+    kind: str
+    memory: float
+    learning_rate: float
+    weight: float
+    space: str = "linear"
+
+
+class Round(NamedTuple):
+    """What the combiner did in the last round, expert by expert of those that were active.
+
+    Attributes
+    ----------
+    p : array
+        Probability of each when it predicted.
+    losses : array
+        What the combiner was told of each, in [0, 1].
+    """
+
+    p: Floats
+    losses: Floats
+
+
+class WeighedLearner(EnsembleLearner):
+    """An ensemble of experts, whose weights tell how fast things drift."""
+
+    def _draws(self, n_pairs: int, rng: np.random.RandomState | None = None) -> Floats:
+        sampling = self.resolved_.output == "sample"
+        draws: Floats = (rng or self.rng_).random_sample(n_pairs if sampling else 0)
+        return draws
+
+    @property
+    @exclusive
+    def scales_(self) -> Floats:
+        """Memory lengths of the active learners; infinite where nothing is forgotten."""
+        check_is_fitted(self)
+        lengths = self.engine_.lengths
+        return np.where(lengths < FOREVER, lengths, np.inf)
+
+    @property
+    @exclusive
+    def effective_window_(self) -> float:
+        """How many of the most recent pairs the metric rests on: the trusted memory length."""
+        check_is_fitted(self)
+        return self.engine_.effective_window
+
+    @property
+    @exclusive
+    def weights_(self) -> Floats:
+        """Normalised weights of the active learners."""
+        check_is_fitted(self)
+        return self.engine_.weights
+
+    @property
+    @exclusive
+    def selected_scale_(self) -> float:
+        """Memory length that predicted last."""
+        return float(self.scales_[self._selected()])
+
+    @property
+    @exclusive
+    def experts_(self) -> list[Expert]:
+        """Kind, memory length, rate and weight of every active learner."""
+        check_is_fitted(self)
+        engine = self.engine_
+        found = zip(engine.kinds, self.scales_, engine.learning_rates, self.weights_, strict=True)
+        return [
+            Expert(kind, float(memory), float(rate), float(weight), space)
+            for (kind, memory, rate, weight), space in zip(found, self._spaces(), strict=True)
+        ]
+
+    def _spaces(self) -> list[str]:
+        """Which features each active learner works on."""
+        return ["linear"] * self.engine_.n_active
+
+    @exclusive
+    def last_round(self) -> Round:
+        """What the combiner did in the last round."""
+        check_is_fitted(self)
+        experts, n_active = self.engine_.experts, self.engine_.n_active
+        return Round(experts.p[:n_active].copy(), experts.losses[:n_active].copy())
+
+    def _selected(self) -> int:
+        if self.resolved_.output == "sample":
+            return int(self.engine_.counters["selected"][0])
+        return int(np.argmax(self.weights_))
+
+    def _mu(self) -> float:
+        p = self.weights_
+        if self.resolved_.output == "average":
+            return max(1.0, float(p @ self.engine_.mu[: len(p)]))  # a mean of >= 1, rounded
+        return float(self.engine_.mu[self._selected()])
