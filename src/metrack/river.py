@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators import comid, sadl
+from metrack.estimators import comid, kernel_sadl, sadl
 from metrack.estimators.inputs import LARGEST
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairBuffer
@@ -23,7 +23,7 @@ except ImportError as error:
         'metrack.river needs River, which is not installed: pip install "metrack[river]"'
     ) from error
 
-__all__ = ["COMID", "SADL"]
+__all__ = ["COMID", "SADL", "KernelSADL"]
 
 
 # A Transformer too: River's pipelines (0.26) hand what comes after a mere SupervisedTransformer the
@@ -128,8 +128,15 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
             return {}
         known = {name: value for name, value in x.items() if name in self._columns}
         values, columns = _numbers(known), [self._columns[name] for name in known]
-        embedded = self._tracker.aligned_components(for_neighbours=True)[:, columns] @ values
+        embedded = self._embedded(values, columns)
         return {f"metric{i}": value for i, value in enumerate(embedded.tolist())}
+
+    def _embedded(self, values: Floats, columns: list[int]) -> Floats:
+        """A point, of which all other columns are 0."""
+        embedded: Floats = (
+            self._tracker.aligned_components(for_neighbours=True)[:, columns] @ values
+        )
+        return embedded
 
     def _add_columns(self, names: list[base.typing.FeatureName]) -> None:
         # In an order of their own: that of a dict's keys means nothing.
@@ -246,3 +253,44 @@ def _is_number(value: Any) -> bool:
         return bool(abs(value + 0.0) <= LARGEST)
     except (TypeError, ValueError, OverflowError):
         return False
+
+
+class KernelSADL(MetricTransformer):
+    """Tracking beyond linear metrics in a River pipeline.
+
+    Like `SADL`, with the linear and kernel learners of `metrack.KernelSADL`. There are as many
+    ``metric0``, ``metric1``, ... as features of the points and of the kernel, or as
+    ``n_components`` asks for.
+
+    Parameters
+    ----------
+    buffer_size
+        Number of points remembered.
+    recent
+        Share of them that are the most recent ones; the rest is a uniform sample of all before.
+    pairs_per_point
+        Most pairs drawn for a new point.
+    seed
+        Same seed, same metric.
+    max_features
+        Most features that a stream may bring.
+    settings
+        Settings of `metrack.KernelSADL`, such as ``n_landmarks``.
+
+    Examples
+    --------
+    >>> from metrack.river import KernelSADL
+    >>> model = KernelSADL(seed=0, n_landmarks=16)
+    >>> for i in range(40):
+    ...     model.learn_one({"x": i % 7, "y": i % 5}, (i % 7) * (i % 5) > 6)
+    >>> len(model.transform_one({"x": 1, "y": 2}))
+    34
+    """
+
+    _kind = kernel_sadl.KernelSADL
+
+    def _embedded(self, values: Floats, columns: list[int]) -> Floats:
+        point = np.zeros((1, len(self._columns)))
+        point[0, columns] = values
+        embedded: Floats = self._tracker.transform_aligned(point)[0]
+        return embedded

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from metrack.registry import PAIR_LEARNERS
+from metrack.registry import MATRIX_LEARNERS
 from metrack.serve import items as item_rows
 from metrack.serve import log, metric_rows
 from metrack.serve.database import Database
@@ -101,8 +101,8 @@ class Registry:
 
     def _check(self, config: Config) -> None:
         """Refuse what cannot be made, or what takes too much."""
-        if config.estimator not in PAIR_LEARNERS:
-            known = ", ".join(PAIR_LEARNERS)
+        if config.estimator not in MATRIX_LEARNERS:  # what is served is a matrix
+            known = ", ".join(MATRIX_LEARNERS)
             raise Refused(422, f"estimator {config.estimator!r}; choose one of {known}")
         self.limits.check("features", config.n_features, "features")
         replays = config.settings.get("replays")

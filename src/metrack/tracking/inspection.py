@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from metrack.checks import Floats
+from metrack.estimators.kernel_sadl import KernelSADL
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.resolved import rows as rows_of
-from metrack.estimators.sadl import SADL, Expert
+from metrack.estimators.weighed import Expert, WeighedLearner
 from metrack.pages import Page, figure_text
 from metrack.tracking.history import History, last_change, shares_of
 from metrack.tracking.state import Tracking
@@ -22,6 +23,7 @@ N_FEATURES = 12  # that gained or lost most ...
 LEAST_CHANGE = 0.01  # ... and so much of the metric: less is no news of a feature
 MOST = 0.9  # of the metric: the directions that hold it are those that matter
 N_NAMED = 40  # bars that each have room for a name
+N_LANDMARKS, N_UNUSUAL = 10, 3  # that are shown; features of each that are named
 N_SMOOTHED = 9  # blocks whose median window is shown
 N_POINTS = 2000  # of an embedding plot
 BLUE, ORANGE, PALE = "#0072B2", "#D55E00", "#9ec7e0"
@@ -48,16 +50,39 @@ def sections(path: Path, tracking: Tracking) -> list[Section]:
     """Everything there is to say in words and numbers."""
     found = [Section(f"State {path}", ["", ""], list(_summary(tracking)))]
     learner = tracking.learner
-    if isinstance(learner, SADL):
+    if isinstance(learner, WeighedLearner):
         trust = [
-            (each.kind, _pairs(each.memory), f"{each.learning_rate:.3g}", f"{each.weight:.3f}")
+            (_kind(each), _pairs(each.memory), f"{each.learning_rate:.3g}", f"{each.weight:.3f}")
             for each in learner.experts_
         ]
         columns = ["learners", "last pairs", "rate", "weight"]
         found.append(Section("Trust in experts", columns, trust))
     found.append(Section("Settings in use", ["", ""], rows_of(learner.resolved_)))
-    found.append(_features(tracking))
+    if isinstance(learner, KernelSADL):
+        found.append(_landmarks(learner, feature_names(tracking)))
+    else:
+        found.append(_features(tracking))
     return found
+
+
+def _kind(expert: Expert) -> str:
+    """And its space, where that is not the points' own."""
+    return expert.kind if expert.space == "linear" else f"{expert.kind}, {expert.space}"
+
+
+def _landmarks(learner: KernelSADL, names: Sequence[str]) -> Section:
+    """The points that the metric tells most from others."""
+    points = learner.landmarks_
+    spread, middle = points.std(axis=0) if len(points) else 1.0, np.median(points, axis=0)
+    rows = []
+    for point, share in learner.top_landmarks(N_LANDMARKS):
+        apart = (point - middle) / np.where(spread > 0.0, spread, 1.0)
+        order = np.argsort(-np.abs(apart), kind="stable")[:N_UNUSUAL]
+        unusual = ", ".join(f"{names[i]} {point[i]:.4g}" for i in order)
+        rows.append((unusual, f"{share:.1%}"))
+    note = f"{len(points):,} landmarks tell points apart; the share is of their spread."
+    title = "Landmarks that matter"
+    return Section(title, ["its most unusual features", "share"], rows, note)
 
 
 def _pairs(memory: float) -> str:
@@ -68,7 +93,7 @@ def _names(experts: Sequence[Expert]) -> list[str]:
     """Memory lengths; where there are several kinds, also kinds and rates."""
     if len({each.kind for each in experts}) == 1:
         return [_pairs(each.memory) for each in experts]
-    return [f"{each.kind} {_pairs(each.memory)}, {each.learning_rate:.3g}" for each in experts]
+    return [f"{_kind(each)} {_pairs(each.memory)}, {each.learning_rate:.3g}" for each in experts]
 
 
 def _features(tracking: Tracking) -> Section:
@@ -94,7 +119,11 @@ def _summary(tracking: Tracking) -> Iterable[tuple[str, str]]:
     yield "features", f"{learner.n_features_in_:,}"
     matter = directions_that_matter(spectrum(learner))
     yield "directions that matter", f"{matter:,} hold {MOST:.0%} of the metric"
-    yield "rank of the metric", f"{learner.rank_:,}"
+    if isinstance(learner, KernelSADL):
+        for space, weight in trusted_spaces(learner):
+            yield f"trust in {space}", f"{weight:.1%}"
+    else:
+        yield "rank of the metric", f"{learner.rank_:,}"
     yield "threshold on the distance", f"{learner.threshold_:.4g}"
     if history is not None:
         yield "loss of late", f"{history.latest():.4g}"
@@ -119,9 +148,21 @@ def _described(learner: OnlineLearner) -> str:
 
 
 def spectrum(learner: OnlineLearner) -> Floats:
-    """Eigenvalues of the metric, the largest first."""
+    """Eigenvalues of the metric, the largest first; of a kernel's, the landmarks' spread."""
+    if isinstance(learner, KernelSADL):
+        embedded = learner.transform(learner.landmarks_)
+        singular = np.linalg.svd(embedded - embedded.mean(axis=0), compute_uv=False)
+        return singular[: learner.landmarks_.shape[0]] ** 2
     values: Floats = np.einsum("ij,ij->i", learner.components_, learner.components_)
     return np.sort(values)[::-1]
+
+
+def trusted_spaces(learner: KernelSADL) -> list[tuple[str, float]]:
+    """Weight of the experts of each space: the points' own, and a kernel's."""
+    found: dict[str, float] = {}
+    for each in learner.experts_:
+        found[each.space] = found.get(each.space, 0.0) + each.weight
+    return list(found.items())
 
 
 def directions_that_matter(values: Floats) -> int:
@@ -155,14 +196,17 @@ def page(path: Path, tracking: Tracking) -> Page:
     history = tracking.history
     if history is not None:
         _add_history(found, history, tracking)
-    if isinstance(tracking.learner, SADL):
+    if isinstance(tracking.learner, WeighedLearner):
         found.heading("Weights over scales")
         names = _names(tracking.learner.experts_)
         found.figure(
             _bars(names, tracking.learner.weights_, "experts by memory length (pairs)", "weight")
         )
     found.heading("Spectrum")
-    found.paragraph("Eigenvalues of the metric: how many directions matter, and how much.")
+    found.paragraph(
+        "Eigenvalues of the metric, or, with a kernel, the landmarks' spread: how many directions "
+        "matter, and how much."
+    )
     values = spectrum(tracking.learner)
     ranks = [str(i + 1) for i in range(len(values))]
     found.figure(_bars(ranks, values, "direction", "eigenvalue"))
