@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
 .PHONY: demo study test test-portable test-browser test-spark run-test-spark bench bench-tracking \
-	bench-width bench-active bench-track bench-serve bench-spark fuzz lint docs dist clean
+	bench-width bench-kernel bench-active bench-track bench-serve bench-spark fuzz lint docs dist clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
@@ -49,6 +49,10 @@ bench-tracking: .venv/installed
 # Speed, state size and quality from 8 to 4,096 features; the table and figure of the docs.
 bench-width: .venv/installed
 	$(BIN)/python benchmarks/width.py
+
+# KernelSADL beside SADL, drifting points, speed; a quarter of an hour.
+bench-kernel: .venv/installed
+	$(BIN)/python benchmarks/kernel.py
 
 # Answers that suggested pairs save; a quarter of an hour.
 bench-active: .venv/installed

@@ -295,7 +295,7 @@ class KernelSADL(WeighedLearner):
         """What `observe` does, with pairs and labels that have been checked; it is started."""
         engine, rng = self.engine_, self.rng_
         if engine.rule.code is None:  # it may fail half-way
-            engine, rng = deepcopy((engine, rng))
+            engine, rng = deepcopy((engine, rng), {id(engine.rule): engine.rule})
         losses = [
             engine.observe_points(pairs, self._draws(len(pairs.u.y), rng))
             for pairs in batch.point_chunks(y)

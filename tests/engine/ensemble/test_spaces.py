@@ -43,8 +43,9 @@ def matrices(ensemble):
     return found
 
 
-def test_a_change_of_features_is_exact_where_the_new_ones_span_the_old():
-    ensemble, (u, y) = tracker(scaled=True), stream(300)
+@pytest.mark.parametrize("n_pairs", [3, 300])  # some directions are in use, or all
+def test_a_change_of_features_is_exact_where_the_new_ones_span_the_old(n_pairs):
+    ensemble, (u, y) = tracker(scaled=True), stream(n_pairs)
     ensemble.observe(dense(u, y), np.empty(0))
     n = u.shape[1]
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(n, n)))[0]

@@ -211,16 +211,17 @@ class BasisEnsemble(NeighbourEnsemble):
         which it is plain distance where nothing is known.
         """
         basis, width = self.basis, self.width
-        used = int(np.sum(_in_use(basis)))
-        directions, held = np.linalg.qr(change @ basis.vectors[:, :used])
-        kept = np.flatnonzero(np.abs(np.diag(held)) > GONE)
-        n_kept, held = len(kept), held[kept]
+        in_use = _in_use(basis)
+        moved = change @ basis.vectors[:, in_use]
+        directions = _in_order(moved)
+        n_kept, held = directions.shape[1], directions.T @ moved
         # From coordinates on old directions, and on what of new ones is outside of these.
         turn = np.zeros((2 * width, width))
-        turn[:used, :n_kept] = held.T
+        turn[:width, :n_kept][in_use] = held.T
         turn[width : width + n_kept, :n_kept] = _root(np.eye(n_kept) - held @ held.T)
-        free = np.arange(n_kept, width)  # those not in use yet, and in the place of those gone
-        turn[np.where(free < used, width + free, free), free] = 1.0
+        # Those not in use yet, and others in the place of those that are gone.
+        free = np.concatenate([np.flatnonzero(~in_use), np.arange(width + n_kept, 2 * width)])
+        turn[free[: width - n_kept], range(n_kept, width)] = 1.0
         self.recent = self.recent._replace(u=np.pad(self.recent.u, ((0, 0), (0, width))))
         self.basis = basis._replace(
             vectors=np.zeros((len(change), 2 * width)),  # set below
@@ -229,7 +230,7 @@ class BasisEnsemble(NeighbourEnsemble):
         )
         self._widen_similar(width)
         self._carry(turn, self.banks)
-        self.basis.vectors[:, :n_kept] = directions[:, kept]
+        self.basis.vectors[:, :n_kept] = directions
         # What the last pairs had outside of the old directions may be inside of the new ones.
         last = np.arange(max(self.n_pairs - LAST, 0), self.n_pairs)
         seen = self.basis.last[last % LAST]
@@ -352,6 +353,18 @@ def _as_basis(recent: replay.ReplayBuffer) -> Basis:
 def _in_use(basis: Basis) -> NDArray[np.bool_]:
     """Which directions there are already."""
     found: NDArray[np.bool_] = np.einsum("ij,ij->j", basis.vectors, basis.vectors) > 0.5
+    return found
+
+
+def _in_order(vectors: Floats) -> Floats:
+    """Orthonormal columns; the first few span the first few vectors, or what is left of them."""
+    found = np.zeros((len(vectors), 0))
+    for vector in vectors.T:
+        left = vector - found @ (found.T @ vector)
+        left -= found @ (found.T @ left)  # once more, since rounding has grown
+        length = np.linalg.norm(left)
+        if length > GONE:
+            found = np.column_stack([found, left / length])
     return found
 
 
