@@ -1,7 +1,7 @@
 """Figures from arrays. Needs the ``plots`` extra, and imports it only when a figure is drawn."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,25 @@ STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "legend.frameon": False,
 }
+
+
+class Map(NamedTuple):
+    """A value for each combination of two things.
+
+    Attributes
+    ----------
+    title : str
+    values : array (n_rows, n_columns)
+    texts : list of lists of str
+        What is written in each cell.
+    signed : bool
+        Whether the sign is what matters.
+    """
+
+    title: str
+    values: Floats
+    texts: list[list[str]]
+    signed: bool
 
 
 def check_available() -> None:
@@ -130,3 +149,50 @@ def _name_segments(axes: "Axes", marks: Marks, end: int) -> None:
 def _add_legend(figure: "Figure", axes: "Axes") -> None:
     handles, names = axes.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 4))
+
+
+def maps(
+    panels: Sequence[Map],
+    across: tuple[str, Sequence[str]],
+    down: tuple[str, Sequence[str]],
+    n_columns: int,
+) -> "Figure":
+    """Draw maps over the same two things, side by side.
+
+    Parameters
+    ----------
+    panels : sequence of Map
+    across, down : (name, labels)
+        What columns and rows of the maps are.
+    n_columns : int
+        Panels in a row.
+    """
+    check_available()
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    n_rows = -(-len(panels) // n_columns)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(2.8 * n_columns, 2.5 * n_rows), layout="constrained")
+        axes = figure.subplots(n_rows, n_columns, squeeze=False)
+        for ax in axes.flat[len(panels) :]:
+            ax.axis("off")
+        for ax, panel in zip(axes.flat, panels, strict=False):
+            _draw_map(ax, panel)
+            ax.set_xticks(range(len(across[1])), across[1])
+            ax.set_yticks(range(len(down[1])), down[1])
+        figure.supxlabel(across[0])
+        figure.supylabel(down[0])
+    return figure
+
+
+def _draw_map(axes: "Axes", panel: Map) -> None:
+    most = float(np.abs(panel.values).max()) or 1.0
+    colours, least = ("RdBu", -1.4 * most) if panel.signed else ("Blues", 0.0)
+    axes.imshow(
+        panel.values, cmap=colours, vmin=least, vmax=1.4 * most, aspect="auto", origin="lower"
+    )
+    for row, texts in enumerate(panel.texts):
+        for column, text in enumerate(texts):
+            axes.text(column, row, text, ha="center", va="center", fontsize=7)
+    axes.set_title(panel.title, fontsize=9)

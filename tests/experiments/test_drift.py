@@ -1,14 +1,19 @@
-import json
-
 import numpy as np
 import pytest
 
 from metrack import LMNN, SADL
 from metrack.evaluate import kmeans_nmi, leave_one_out_error
-from metrack.experiments import tuning
-from metrack.experiments.drift import REFERENCES, Study, run_trial, segment_weights
-from metrack.experiments.methods import METHODS, TUNED, Follower, WholePast, check_methods, tuned
-from metrack.experiments.summary import claims, mean_interval, summarise
+from metrack.experiments.drift import (
+    MEASURES,
+    REFERENCES,
+    Contestant,
+    Study,
+    run_trial,
+    segment_weights,
+)
+from metrack.experiments.methods import METHODS, Follower, Refitted, check_methods
+from metrack.experiments.summary import mean_interval, summarise
+from metrack.experiments.verdicts import Lead, claims
 
 SMALL = Study(n_pairs=60)
 
@@ -62,13 +67,50 @@ def test_references_turn_with_the_data(trial):
         assert trial["true metric"][0, i] == leave_one_out_error(true, stream.labels(t), 5, 500)
 
 
-def test_evaluations_meet_segments_and_are_dense_after_switches():
-    study = Study()
-    steps, ends = study.steps(), np.cumsum([part.length for part in study.schedule])
-    assert study.switches == [1500, 4500]
+@pytest.mark.parametrize(
+    ("schedule", "switches", "drift"),
+    [("long", [6000, 18_000], 0.0075), ("fast", [1500, 4500], 0.03)],
+)
+def test_evaluations_meet_segments_and_are_dense_after_switches(schedule, switches, drift):
+    study = Study(schedule=schedule)
+    steps, ends = study.steps(), np.cumsum([part.length for part in study.segments])
+    assert study.segments[1].drift == pytest.approx(drift)
+    assert study.switches == switches
     assert set(ends) <= set(steps)
-    assert {1550, 1600, 4550, 4600} <= set(steps)
-    assert steps[-1] == 6000
+    assert {switch + after for switch in switches for after in (50, 100, 200, 400)} <= set(steps)
+    assert steps[-1] == study.n_pairs
+    assert study.describe()["schedule"] == schedule
+
+
+def test_another_length_leaves_the_drift():
+    assert [part.drift for part in Study(n_pairs=600).segments] == [
+        part.drift for part in Study().segments
+    ]
+
+
+def test_an_unknown_schedule_is_refused():
+    with pytest.raises(ValueError, match="unknown schedule 'slow'; known: long, fast"):
+        Study(schedule="slow")
+
+
+def test_each_measure_is_of_the_settings_that_were_chosen_by_it():
+    gentle, quick = {"learning_rate": 0.001}, {"learning_rate": 0.3}
+    both = {"knn_error": gentle, "nmi": quick}
+    found = {
+        name: run_trial(Study(("online-itml",), n_pairs=60, settings={"online-itml": choice}), 0)[
+            "online-itml"
+        ]
+        for name, choice in {
+            "both": both,
+            "gentle": dict.fromkeys(MEASURES, gentle),
+            "quick": dict.fromkeys(MEASURES, quick),
+        }.items()
+    }
+    assert np.array_equal(found["both"][0], found["gentle"][0])
+    assert np.array_equal(found["both"][1], found["quick"][1])
+    assert not np.array_equal(found["both"], found["gentle"])
+    assert len(Contestant("online-itml", both, 0).followers) == 2
+    assert len(Contestant("online-itml", dict.fromkeys(MEASURES, gentle), 0).followers) == 1
 
 
 @pytest.mark.parametrize("n_pairs", [5, 60, 6000])
@@ -104,15 +146,31 @@ def test_an_estimator_of_points_is_given_points():
 def test_the_whole_past_is_an_even_sample():
     counts = np.zeros(200)
     for seed in range(300):
-        past = WholePast(LMNN(), 20, every=10**9, random_state=seed)
-        past.partial_fit(np.arange(200.0)[:, None], np.zeros(200, dtype=int))
+        past = Refitted(LMNN(), 20, random_state=seed)
+        for part in np.split(np.arange(200.0), [7, 50, 51]):  # as it comes
+            past.partial_fit(part[:, None], np.zeros(len(part), dtype=int))
         counts[np.ravel(past.points).astype(int)] += 1
     assert counts.sum() == 20 * 300
     assert np.abs(counts - 30).max() < 6 * np.sqrt(30)
 
 
-def test_before_its_first_fit_a_batch_method_leaves_points_as_they_are(trial):
-    assert np.array_equal(trial["lmnn"], trial["raw"])
+def test_the_latest_points_are_a_window():
+    window = Refitted(LMNN(), 20, latest=True)
+    for part in np.split(np.arange(200.0), [7, 50, 51]):
+        window.partial_fit(part[:, None], part.astype(int))
+    assert np.ravel(window.points).tolist() == window.labels.tolist() == list(range(180, 200))
+
+
+def test_a_batch_method_is_as_fresh_at_every_evaluation():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    X[:, 0] += 4 * y
+    window = Refitted(LMNN(), 40, latest=True)
+    assert window.partial_fit(X[:1], y[:1]).transform(X) is X  # nothing to tell apart yet
+    window.partial_fit(X[1:], y[1:])
+    expected = LMNN().fit(X[20:], y[20:]).transform(X)
+    for _ in range(2):  # asking again changes nothing
+        np.testing.assert_array_equal(window.transform(X), expected)
 
 
 @pytest.mark.parametrize(
@@ -135,17 +193,6 @@ def test_what_cannot_learn_is_refused():
         Follower("builtins:dict", {}, random_state=0)
 
 
-def test_all_known_methods_have_tuned_settings_from_the_grid():
-    assert set(tuned()) == set(METHODS)
-    for name, grid in tuning.GRIDS.items():
-        assert all(value in grid[key] for key, value in tuned()[name].items())
-    file = json.loads(TUNED.read_text(encoding="utf-8"))
-    for name, tried in file["candidates"].items():
-        errors = [each["knn_error"] for each in tried]
-        assert errors == sorted(errors)
-        assert tried[0]["settings"] == tuned()[name]
-
-
 def numbers(**errors):
     """Results of four trials whose methods have constant errors."""
     shape = (2, 4, len(SMALL.steps()))
@@ -155,18 +202,40 @@ def numbers(**errors):
 def test_claims_follow_the_numbers():
     names = tuple(METHODS)
     for best in ("sadl", "comid-low"):
-        errors = {name: 0.1 if name == best else 0.2 for name in names}
-        results = summarise(SMALL, numbers(raw=0.3, **{"true metric": 0.0}, **errors))
-        aims = [each for each in results["claims"] if each["source"] == "aim"]
-        assert [each["held"] for each in aims] == [best == "sadl"] * 6
-        low = next(e for e in results["claims"] if "low rate fails" in e["claim"])
-        assert not low["held"]
-        assert "comid-low 10.00 %" in low["evidence"] or best == "sadl"
+        values = {name: 0.1 if name == best else 0.2 for name in names}
+        given = numbers(raw=0.3, **{"true metric": 0.0}, **values)
+        for name in names:  # clusters are found by the best alone
+            given[name][1] = 0.9 if name == best else 0.5
+        found = {each.name: each for each in claims(SMALL, given)}
+        aims = [each.held for each in found.values() if each.source == "aim"]
+        assert aims == [best == "sadl"] * 8
+        low = found["low rate fails"]
+        assert low.held is (None if best == "sadl" else False)
+        assert low.margin.mean == pytest.approx(0.0 if best == "sadl" else -0.1)
+        assert "comid-low 10.00 %" in low.evidence or best == "sadl"
+
+
+def test_a_claim_is_open_where_its_interval_has_zero_in_it():
+    assert Lead(0.1, 0.05, 0.15).held() is True
+    assert Lead(-0.1, -0.15, -0.05).held() is False
+    assert Lead(0.1, -0.05, 0.25).held() is None
+    assert (Lead(0, 0, 0).held(), Lead(0, 0, 0).held(ties=True)) == (None, True)
+
+
+def test_claims_compare_within_trials():
+    """Methods that differ little, but in every trial, on streams that differ much."""
+    given = numbers(raw=0.9, **{"true metric": 0.0}, sadl=0.1, **{"online-itml": 0.1})
+    hardness = np.array([0.0, 0.1, 0.2, 0.4])[:, None]
+    for name in ("sadl", "online-itml"):
+        given[name][0] += hardness
+    given["online-itml"][0] += 0.01
+    first = claims(SMALL, given)[0]
+    assert first.held
+    assert first.margin == pytest.approx((0.01, 0.01, 0.01))
 
 
 def test_claims_are_only_about_methods_that_ran():
-    results = summarise(SMALL, numbers(raw=0.3, **{"true metric": 0.0}, sadl=0.1))
-    assert claims(results) == []
+    assert claims(SMALL, numbers(raw=0.3, **{"true metric": 0.0}, sadl=0.1)) == []
 
 
 def test_recovery_is_the_median_time_down_to_half_way():
@@ -186,12 +255,3 @@ def test_intervals_cover():
     covered = np.mean([each["low"] <= 0 <= each["high"] for each in found])
     assert 0.93 < covered < 0.97
     assert mean_interval(np.ones(1)) == {"mean": 1.0, "low": 1.0, "high": 1.0}
-
-
-def test_tuning_scores_the_stream_the_paper_names():
-    assert [part.drift for part in tuning.SCHEDULES["comid-low"]] == [0.0]
-    assert [part.drift for part in tuning.SCHEDULES["comid-high"]] == [0.03]
-    sane, absurd = (
-        tuning.score("comid-low", {"learning_rate": 0.003, "rho": rho}, 0) for rho in (0.003, 100.0)
-    )
-    assert sane < 0.1 < absurd

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from metrack.experiments import reviews, runner, synthetic
+from metrack.experiments import claims, reviews, runner, synthetic
 from metrack.experiments.report import check_writable, write_json
 from tests.streams.reviews_data import write_folder
 
@@ -74,7 +74,18 @@ class Reviews:
         return (out / "results.json").read_bytes()
 
 
-@pytest.fixture(scope="module", params=[Synthetic, Reviews])
+class Claims:
+    """A map of one small cell, likewise."""
+
+    def __init__(self, folder):
+        self.words = ["claims", "--trials", str(N_TRIALS), "--length", "12", "--speed", "1"]
+
+    def reproduce(self, out, **where):
+        claims.reproduce(out, N_TRIALS, lengths=(12,), speeds=(1.0,), **where)
+        return (out / "results.json").read_bytes()
+
+
+@pytest.fixture(scope="module", params=[Synthetic, Reviews, Claims])
 def study(request, tmp_path_factory):
     return request.param(tmp_path_factory.mktemp("study"))
 

@@ -87,6 +87,7 @@ def test_a_users_method_from_the_working_directory(tmp_path):
     [
         (["--trials", "0"], "--trials"),
         (["--pairs", "3"], "n_pairs is 3"),
+        (["--schedule", "slow"], "unknown schedule 'slow'; known: long, fast"),
         (["--method", "nosuch"], "unknown method 'nosuch'"),
         (["--method", "builtins:dict"], "needs transform"),
         (["--out", "file/sub"], "cannot write in file/sub"),

@@ -7,7 +7,18 @@ import typer
 
 Out = Annotated[Path, typer.Option(help="Folder for the results; made if missing.")]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same results.")]
-Pairs = Annotated[int, typer.Option(min=1, help="Pairs of each trial.")]
+Pairs = Annotated[
+    int | None,
+    typer.Option(min=1, help="Pairs of each trial, in place of the schedule's; drift stays."),
+]
+Schedule = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="long: 24,000 pairs, learners converge between changes; or fast: 6,000 pairs, four "
+        "times the drift per pair.",
+    ),
+]
 Jobs = Annotated[int, typer.Option(help="Processes; -1 for one per core.")]
 Cluster = Annotated[
     str | None,
@@ -26,6 +37,9 @@ def add_to(app: typer.Typer) -> None:
     reproduce.command(
         name="synthetic-tuning", epilog="Example: metrack reproduce synthetic-tuning --out tuning"
     )(synthetic_tuning)
+    reproduce.command(epilog="Example: metrack reproduce claims --trials 24 --out results/claims")(
+        claims
+    )
     reproduce.command(
         epilog="Example: metrack reproduce reviews --data reviews.npz --out results/reviews"
     )(reviews)
@@ -35,12 +49,12 @@ def add_to(app: typer.Typer) -> None:
 def demo(
     out: Out = Path("demo"),
     seed: Seed = 0,
-    pairs: Pairs = 6000,
+    pairs: Pairs = None,
 ) -> None:
     """Run the paper's drift study with few trials; about a minute."""
     from metrack.experiments.demo import run
 
-    run(out=out, seed=seed, n_pairs=pairs)
+    run(out=out, seed=seed, n_pairs=pairs or 0)
 
 
 def synthetic(
@@ -52,7 +66,8 @@ def synthetic(
             metavar="NAME", help="Method to run, or package.module:Class of yours; repeatable."
         ),
     ] = None,
-    pairs: Pairs = 6000,
+    schedule: Schedule = "long",
+    pairs: Pairs = None,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     seed: Seed = 0,
@@ -65,7 +80,7 @@ def synthetic(
     from metrack.experiments.synthetic import reproduce
 
     _import_from_here()
-    reproduce(out, trials, method or (), seed, pairs, jobs, cluster)
+    reproduce(out, trials, method or (), seed, schedule, pairs or 0, jobs, cluster)
 
 
 def synthetic_tuning(
@@ -73,10 +88,40 @@ def synthetic_tuning(
     trials: Annotated[int, typer.Option(min=1, help="Streams that each setting is tried on.")] = 12,
     jobs: Jobs = -1,
 ) -> None:
-    """Choose the settings of the drift study's methods anew, on streams of their own."""
+    """Choose the settings of the drift study's methods anew, on streams of their own.
+
+    Grids grow until the best setting lies inside; where that does not end, the command fails.
+    """
     from metrack.experiments.tuning import tune
 
     tune(out, trials, jobs)
+
+
+def claims(
+    out: Out = Path("results/claims"),
+    trials: Annotated[int, typer.Option(min=1, help="Random trials of each cell.")] = 24,
+    length: Annotated[
+        list[int] | None,
+        typer.Option(min=1, metavar="PAIRS", help="Pairs of a trial; repeatable."),
+    ] = None,
+    speed: Annotated[
+        list[float] | None,
+        typer.Option(
+            min=0, metavar="FACTOR", help="Drift per pair, 1 as in the fast schedule; repeatable."
+        ),
+    ] = None,
+    jobs: Jobs = -1,
+    cluster: Cluster = None,
+    seed: Seed = 0,
+) -> None:
+    """Map where the paper's claims hold: its drift study at many lengths and speeds of drift.
+
+    Run the same command again to continue one that was interrupted. Without --length there are four
+    time scales, 3,000 to 24,000 pairs, and without --speed four speeds of drift, 0.125 to 1.
+    """
+    from metrack.experiments.claims import LENGTHS, SPEEDS, reproduce
+
+    reproduce(out, trials, seed, length or LENGTHS, speed or SPEEDS, jobs, cluster)
 
 
 def _import_from_here() -> None:

@@ -1,30 +1,57 @@
 """The paper's drift study: what one trial is, as a function of the study's seed and its number.
 
-2,000 points in 25 dimensions, two clusterings in subspaces of their own, and 6,000 judged pairs
-while the question and the space change. Every method follows the same pairs. Now and then all
+2,000 points in 25 dimensions, two clusterings in subspaces of their own, and thousands of judged
+pairs while the question and the space change. Every method follows the same pairs. Now and then all
 points are embedded: k-NN error is measured on the first 500 of them, each left out in turn, and
 k-means looks for the clusters.
 """
 
 import warnings
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from metrack.checks import Floats, Ints, whole
 from metrack.evaluate import kmeans_nmi, leave_one_out_error
-from metrack.experiments.methods import METHODS, Follower, Settings, tuned
+from metrack.experiments.methods import METHODS, Choice, Follower, tuned
 from metrack.experiments.report import Json
 from metrack.streams import DriftingClusters, Segment, paper_schedule
+
+Name = TypeVar("Name", bound=Hashable)
 
 N_NEIGHBORS = 5
 N_TESTED = 500
 N_EVEN = 24  # evaluations at even distances
-AFTER = (50, 100, 150, 200)  # and so many pairs after the start and each switch, of 6,000
+AFTER = (50, 100, 200, 400)  # and so many pairs after the start and each switch
+USUAL = 6000  # pairs; in shorter streams they come earlier
 REFERENCES = ("raw", "true metric")  # no metric at all, and the one that made the data
-MEASURES = ("knn_error", "nmi")
+LEVEL = 0.8  # of the NMI
+
+
+class Scale(NamedTuple):
+    """Length of a schedule, and its drift per pair in units of `paper_schedule`'s."""
+
+    n_pairs: int
+    speed: float
+
+
+# In the long one learners converge between changes, as the paper's do; in the fast one none does.
+SCHEDULES = {"long": Scale(24_000, 0.25), "fast": Scale(6000, 1.0)}
+
+
+def _knn_error(embedded: Floats, labels: Ints, _seed: int) -> float:
+    tested = min(N_TESTED, len(embedded))
+    return leave_one_out_error(embedded, labels, N_NEIGHBORS, tested)
+
+
+def _nmi(embedded: Floats, labels: Ints, seed: int) -> float:
+    return kmeans_nmi(embedded, labels, random_state=seed)
+
+
+MEASURES: dict[str, Callable[[Floats, Ints, int], float]] = {"knn_error": _knn_error, "nmi": _nmi}
 
 
 @dataclass(frozen=True)
@@ -35,52 +62,65 @@ class Study:
     ----------
     methods : tuple of str
     seed : int
+    schedule : str
+        One of `SCHEDULES`.
     n_pairs : int
-        Length of a trial's stream.
-    settings : dict
-        Arguments of each method's estimator; by default those that were tuned.
+        Length of a trial's stream; 0 is the schedule's own. The drift per pair stays.
+    settings : dict, optional
+        Arguments of each method's estimator, for each measure; by default those that were tuned.
     segments : tuple of Segment, optional
-        Another schedule than the paper's; ``n_pairs`` is its length then.
+        Others than the schedule's.
+    n_even : int
+        Evaluations at even distances.
     """
 
     methods: tuple[str, ...] = tuple(METHODS)
     seed: int = 0
-    n_pairs: int = 6000
-    settings: Mapping[str, Settings] = field(default_factory=tuned)
-    segments: tuple[Segment, ...] | None = None
+    schedule: str = "long"
+    n_pairs: int = 0
+    settings: Mapping[str, Choice] | None = None
+    segments: tuple[Segment, ...] = ()
+    n_even: int = N_EVEN
 
     def __post_init__(self) -> None:
         whole("seed", self.seed, least=0)
-        if self.segments is None:
-            paper_schedule(self.n_pairs)  # refuses a length that is too short
-        elif sum(segment.length for segment in self.segments) != self.n_pairs:
-            raise ValueError(f"n_pairs is {self.n_pairs}, which is not the length of the segments")
-
-    @property
-    def schedule(self) -> tuple[Segment, ...]:
-        """The segments of a trial's stream."""
-        return self.segments or paper_schedule(self.n_pairs)
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"unknown schedule {self.schedule!r}; known: {', '.join(SCHEDULES)}")
+        scale = SCHEDULES[self.schedule]
+        segments = self.segments or paper_schedule(self.n_pairs or scale.n_pairs, scale.speed)
+        filled: dict[str, Any] = {
+            "segments": segments,
+            "n_pairs": sum(segment.length for segment in segments),
+            "settings": tuned(self.schedule) if self.settings is None else self.settings,
+        }
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
 
     @property
     def switches(self) -> list[int]:
         """Pairs seen when the question changes."""
-        ends = np.cumsum([segment.length for segment in self.schedule]).tolist()
+        ends = np.cumsum([segment.length for segment in self.segments]).tolist()
         return [
             end
-            for end, (old, new) in zip(ends, pairwise(self.schedule), strict=False)
+            for end, (old, new) in zip(ends, pairwise(self.segments), strict=False)
             if old.partition != new.partition
         ]
 
+    def choice(self, name: str) -> Choice:
+        """Arguments of a method's estimator, for each measure; of an unknown one none."""
+        settings = self.settings or {}
+        return settings.get(name) or {measure: {} for measure in MEASURES}
+
     def stream(self, number: int) -> DriftingClusters:
         """The stream of a trial."""
-        return DriftingClusters(schedule=self.schedule, random_state=trial_seed(self.seed, number))
+        return DriftingClusters(schedule=self.segments, random_state=trial_seed(self.seed, number))
 
     def steps(self) -> Ints:
         """Pairs seen at each evaluation: evenly, at segments' ends, and denser after switches."""
-        ends = np.cumsum([segment.length for segment in self.schedule])
-        even = np.arange(1, N_EVEN + 1) * self.n_pairs / N_EVEN
+        ends = np.cumsum([segment.length for segment in self.segments])
+        even = np.arange(1, self.n_even + 1) * self.n_pairs / self.n_even
         starts = np.array([0, *self.switches])
-        dense = starts[:, None] + np.array(AFTER) * self.n_pairs / 6000
+        dense = starts[:, None] + np.array(AFTER) * min(1.0, self.n_pairs / USUAL)
         steps = np.rint(np.concatenate([ends, even, dense.ravel()])).astype(np.int64)
         steps = np.unique(steps)
         return steps[(steps > 0) & (steps <= self.n_pairs)]
@@ -90,8 +130,9 @@ class Study:
         return {
             "methods": list(self.methods),
             "seed": self.seed,
+            "schedule": self.schedule,
             "n_pairs": self.n_pairs,
-            "settings": {name: dict(self.settings.get(name, {})) for name in self.methods},
+            "settings": {name: self.choice(name) for name in self.methods},
         }
 
 
@@ -101,45 +142,85 @@ def trial_seed(seed: int, number: int) -> int:
     return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
+class Contestant:
+    """A method on a stream, as it was tuned for each measure: one estimator, or one for each.
+
+    Parameters
+    ----------
+    name : str
+        Of a method.
+    choice : mapping from a measure to the estimator's arguments
+    random_state : int
+    """
+
+    def __init__(self, name: str, choice: Choice, random_state: int) -> None:
+        self.followers: list[Follower] = []
+        self.of: list[int] = []  # the follower of each measure
+        chosen = [dict(choice[measure]) for measure in MEASURES]
+        for settings in chosen:
+            same = chosen.index(settings)
+            if same == len(self.of):
+                self.followers.append(Follower(name, settings, random_state))
+                self.of.append(len(self.followers) - 1)
+            else:
+                self.of.append(self.of[same])
+
+    def follow(self, pairs: Floats, y: Ints, classes: Ints) -> None:
+        """Go on with some pairs."""
+        for follower in self.followers:
+            follower.follow(pairs, y, classes)
+
+    def measure(self, points: Floats, labels: Ints, seed: int) -> list[float]:
+        """Each measure of the points' embedding."""
+        embedded = [follower.embed(points) for follower in self.followers]
+        return [
+            find(embedded[at], labels, seed)
+            for at, find in zip(self.of, MEASURES.values(), strict=True)
+        ]
+
+
 def run_trial(study: Study, number: int) -> dict[str, Floats]:
-    """One trial: for each method and reference the two measures (2, n_steps), in MEASURES' order.
+    """One trial: for each reference and method the two measures (2, n_steps), in MEASURES' order.
 
     A method's numbers depend on neither the other methods nor on what ran before.
     """
+    contestants = {name: Contestant(name, study.choice(name), number) for name in study.methods}
     stream, steps = study.stream(number), study.steps()
-    followers = {
-        name: Follower(name, study.settings.get(name, {}), random_state=number)
-        for name in study.methods
-    }
-    found = {name: np.empty((2, len(steps))) for name in (*REFERENCES, *followers)}
-    known: dict[Hashable, list[Floats]] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a refit of few iterations need not have converged
-        for i, (start, stop) in enumerate(zip([0, *steps[:-1]], steps, strict=True)):
-            pairs, y = stream.pairs(start, stop)
-            points, labels = stream.points(stop - 1), stream.labels(stop - 1)
-            classes = labels[stream.rows(start, stop)[0]]
-            asked = stream.partition(stop - 1)
-            if asked not in known:  # a rotation changes neither of them
-                true = points @ stream.components(stop - 1).T
-                known[asked] = [measure(X, labels, number) for X in (points, true)]
-            for name, values in zip(REFERENCES, known[asked], strict=True):
-                found[name][:, i] = values
-            for name, follower in followers.items():
-                follower.follow(pairs, y, classes)
-                found[name][:, i] = measure(follower.embed(points), labels, number)
+    return references(stream, steps, number) | track(stream, steps, contestants, number)
+
+
+def references(stream: DriftingClusters, steps: Ints, number: int) -> dict[str, Floats]:
+    """Measures of the raw points and of the true metric: a rotation changes neither of them."""
+    found = {name: np.empty((len(MEASURES), len(steps))) for name in REFERENCES}
+    known: dict[Hashable, list[list[float]]] = {}
+    for i, step in enumerate(steps.tolist()):
+        asked = stream.partition(step - 1)
+        if asked not in known:
+            points, labels = stream.points(step - 1), stream.labels(step - 1)
+            true = points @ stream.components(step - 1).T
+            known[asked] = [
+                [find(X, labels, number) for find in MEASURES.values()] for X in (points, true)
+            ]
+        for name, values in zip(REFERENCES, known[asked], strict=True):
+            found[name][:, i] = values
     return found
 
 
-def measure(embedded: Floats, labels: Ints, seed: int) -> Floats:
-    """k-NN error and k-means NMI of an embedding."""
-    tested = min(N_TESTED, len(embedded))
-    return np.array(
-        [
-            leave_one_out_error(embedded, labels, N_NEIGHBORS, tested),
-            kmeans_nmi(embedded, labels, random_state=seed),
-        ]
-    )
+def track(
+    stream: DriftingClusters, steps: Ints, contestants: Mapping[Name, Contestant], number: int
+) -> dict[Name, Floats]:
+    """Measures (2, n_steps) of each contestant, all on the same pairs."""
+    found = {name: np.empty((len(MEASURES), len(steps))) for name in contestants}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a refit of few iterations need not have converged
+        for i, (start, stop) in enumerate(pairwise([0, *steps.tolist()])):
+            pairs, y = stream.pairs(start, stop)
+            points, labels = stream.points(stop - 1), stream.labels(stop - 1)
+            classes = labels[stream.rows(start, stop)[0]]
+            for name, contestant in contestants.items():
+                contestant.follow(pairs, y, classes)
+                found[name][:, i] = contestant.measure(points, labels, number)
+    return found
 
 
 def segment_weights(study: Study) -> list[Floats]:
@@ -149,9 +230,9 @@ def segment_weights(study: Study) -> list[Floats]:
     """
     steps = study.steps()
     gaps = np.diff(steps, prepend=0).astype(np.float64)
-    ends = np.cumsum([segment.length for segment in study.schedule])
+    ends = np.cumsum([segment.length for segment in study.segments])
     inside = [
         (steps > end - part.length) & (steps <= end)
-        for end, part in zip(ends, study.schedule, strict=True)
+        for end, part in zip(ends, study.segments, strict=True)
     ]
     return [np.where(here, gaps, 0.0) / gaps[here].sum() for here in (*inside, steps > 0)]

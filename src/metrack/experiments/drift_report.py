@@ -44,17 +44,22 @@ def page(results: Json, rates: Floats, versions: Mapping[str, str]) -> Page:
     """The report, interactive."""
     found = Page("Tracking a drifting metric")
     found.paragraph(
-        f"{results['n_trials']:,} trials of {results['n_pairs']:,} judged pairs each, seed "
-        f"{results['seed']}. Shades and brackets are {100 * results['confidence']:g} % intervals. "
-        "k-NN: 5 neighbours, 500 points of 2,000, each left out in turn. Click on a name to hide "
-        "or show it."
+        f"{results['n_trials']:,} trials of {results['n_pairs']:,} judged pairs each, the "
+        f"{results['schedule']} schedule, seed {results['seed']}. Shades and brackets are "
+        f"{100 * results['confidence']:g} % intervals. "
+        "k-NN: 5 neighbours, 500 points of 2,000, each left out in turn. Each measure is of the "
+        "settings that were chosen by it. Click on a name to hide or show it."
     )
     found.figure(_interactive(results, rates))
     found.heading("What held")
+    found.paragraph(
+        "Each claim is a lead over the best of the others, trial by trial. It held where the "
+        "interval of its mean lies above 0, it did not where it lies below; else it is open."
+    )
     found.table(
-        ["claim", "of", "held", "numbers"],
+        ["claim", "of", "verdict", "numbers"],
         [
-            [each["claim"], each["source"], "yes" if each["held"] else "no", each["evidence"]]
+            [each["claim"], each["source"], report.VERDICTS[each["held"]], each["evidence"]]
             for each in results["claims"]
         ],
     )
@@ -69,8 +74,21 @@ def page(results: Json, rates: Floats, versions: Mapping[str, str]) -> Page:
         "there before the next switch."
     )
     found.table(*_recovery_table(results))
-    report.add_settings(found, results, versions)
+    settings = {name: _said_once(choice) for name, choice in results["settings"].items()}
+    report.add_settings(found, results | {"settings": settings}, versions)
     return found
+
+
+def _said_once(choice: Json) -> Json:
+    """Settings by the measure they were chosen by; where they are the same, only once."""
+    first, *others = choice.values()
+    if all(each == first for each in others):
+        return dict(first)
+    return {
+        f"{key} (by {measure})": value
+        for measure, given in choice.items()
+        for key, value in given.items()
+    }
 
 
 def _by_segment(results: Json, measure: str) -> Cells:
@@ -157,8 +175,8 @@ def _interactive(results: Json, rates: Floats) -> "Interactive":
 def _add_rates(figure: "Interactive", rates: Floats) -> None:
     from plotly.graph_objects import Scatter
 
-    # Every tenth step is enough to see, and keeps the page small.
-    shown = np.arange(0, len(rates), 10)
+    # Some hundred steps are enough to see, and keep the page small.
+    shown = np.arange(0, len(rates), max(len(rates) // 600, 1))
     usual = np.where(rates > 4 * np.median(rates[rates > 0]), np.nan, rates)[shown]
     line = Scatter(
         x=shown.tolist(),

@@ -17,8 +17,9 @@ from metrack.estimators.sadl import SADL
 from metrack.estimators.sliding_window import SlidingWindow
 
 TUNED = Path(__file__).with_name("tuned.json")
-# The paper's single learner: its steps are explicit, and data are in their own units.
 Settings = Mapping[str, Any]  # of an estimator
+Choice = Mapping[str, Settings]  # by the measure that they were chosen by
+# The paper's single learner: its steps are explicit, and data are in their own units.
 PAPER: dict[str, Any] = {
     "divergence": "frobenius",
     "regularizer": "nuclear",
@@ -27,52 +28,65 @@ PAPER: dict[str, Any] = {
     "scale": None,
 }
 LMNN_ITERATIONS = 10  # of each refit, which starts where the last one ended
-PAST_POINTS, PAST_EVERY = 600, 1000  # the batch method's sample, and points between its refits
-WINDOW_EVERY = 200  # points between refits on a sliding window
+PAST_POINTS = 600  # the batch method's sample
 
 
-class WholePast:
-    """A batch learner refitted to the whole past, or to an even sample of it.
+class Refitted:
+    """A batch learner that is fitted again whenever its embedding is asked for.
 
-    The sample is a reservoir: every point so far is in it with the same probability.
+    So every evaluation sees it at the same age, however evaluations are spaced.
 
     Parameters
     ----------
     learner : estimator
         Takes labelled points.
     n_points : int
-        Size of the sample.
-    every : int
-        Points between two fits.
+        Size of the sample that it is fitted to.
+    latest : bool
+        Whether the sample is the latest points. Else it is a reservoir: every point so far is in it
+        with the same probability.
     random_state : int
+        Of the reservoir.
     """
 
-    def __init__(self, learner: Any, n_points: int, every: int, random_state: int = 0) -> None:
+    def __init__(
+        self, learner: Any, n_points: int, latest: bool = False, random_state: int = 0
+    ) -> None:
         self.learner = learner
         self.n_points = n_points
-        self.every = every
+        self.latest = latest
         self.rng = np.random.default_rng(random_state)
-        self.points: list[Floats] = []
-        self.labels: list[int] = []
+        self.points: Floats = np.empty((0, 0))
+        self.labels: Ints = np.empty(0, dtype=np.int64)
         self.n_seen = 0
+        self.stale = False
 
-    def partial_fit(self, X: Floats, y: Ints) -> "WholePast":
+    def partial_fit(self, X: Floats, y: Ints) -> "Refitted":
         """Go on with labelled points."""
-        for x, label in zip(X, y.tolist(), strict=True):
-            self.n_seen += 1
-            if len(self.points) < self.n_points:
-                self.points.append(x)
-                self.labels.append(label)
-            elif (at := int(self.rng.integers(self.n_seen))) < self.n_points:
-                self.points[at], self.labels[at] = x, label
-            if self.n_seen % self.every == 0:
-                self.learner.fit(np.array(self.points), np.array(self.labels))
+        n_first = max(self.n_points - len(self.labels), 0)
+        if self.latest:
+            n_first = len(y)
+        if n_first:
+            points = self.points.reshape(-1, X.shape[1])
+            self.points = np.concatenate([points, X[:n_first]])[-self.n_points :]
+            self.labels = np.concatenate([self.labels, y[:n_first]])[-self.n_points :]
+        if len(y) > n_first:
+            seen = np.arange(self.n_seen + n_first + 1, self.n_seen + len(y) + 1)
+            at = self.rng.integers(seen)
+            kept = at < self.n_points
+            self.points[at[kept]], self.labels[at[kept]] = X[n_first:][kept], y[n_first:][kept]
+        self.n_seen += len(y)
+        self.stale = True
         return self
 
     def transform(self, X: Floats) -> Floats:
-        """Embed points as of the last fit; before the first they stay as they are."""
-        if self.n_seen < self.every:
+        """Embed points; while there is nothing to tell apart they stay as they are."""
+        counts = np.unique(self.labels, return_counts=True)[1]
+        if len(counts) < 2 or counts.max() < 2:
             return X
+        if self.stale:
+            self.learner.fit(self.points, self.labels)
+            self.stale = False
         embedded: Floats = self.learner.transform(X)
         return embedded
 
@@ -81,12 +95,12 @@ def _lmnn(**settings: Any) -> LMNN:
     return LMNN(max_iter=LMNN_ITERATIONS, warm_start=True, **settings)
 
 
-def _past(**settings: Any) -> WholePast:
-    return WholePast(_lmnn(**settings), PAST_POINTS, PAST_EVERY)
+def _past(**settings: Any) -> Refitted:
+    return Refitted(_lmnn(**settings), PAST_POINTS)
 
 
-def _window(window: int, **settings: Any) -> SlidingWindow:
-    return SlidingWindow(_lmnn(**settings), window=window, every=WINDOW_EVERY)
+def _window(window: int, **settings: Any) -> Refitted:
+    return Refitted(_lmnn(**settings), window, latest=True)
 
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -100,10 +114,12 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-def tuned() -> dict[str, Settings]:
-    """The settings that ``metrack reproduce synthetic-tuning`` chose, by method."""
-    settings: dict[str, Settings] = json.loads(TUNED.read_text(encoding="utf-8"))["settings"]
-    return settings
+def tuned(schedule: str) -> dict[str, Choice]:
+    """The settings that ``metrack reproduce synthetic-tuning`` chose, by method and measure."""
+    settings: dict[str, dict[str, Choice]] = json.loads(TUNED.read_text(encoding="utf-8"))[
+        "settings"
+    ]
+    return settings[schedule]
 
 
 def check_methods(names: Sequence[str]) -> tuple[str, ...]:
@@ -158,7 +174,7 @@ class Follower:
         if "random_state" in getattr(self.estimator, "get_params", dict)():
             self.estimator.set_params(random_state=random_state)
         self.at_once = self.learn.__name__ == "fit"
-        self.takes_points = isinstance(self.estimator, WholePast) or _takes_points(self.estimator)
+        self.takes_points = isinstance(self.estimator, Refitted) or _takes_points(self.estimator)
         self.past: list[tuple[Floats, Ints]] = []
         self.started = False
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]  # an object of JSON: its values are of many kinds, one within another
 Cells = tuple[list[str], list[list[str]]]  # a table's columns and rows
 
+VERDICTS = {True: "held", False: "not held", None: "open"}  # of claims
 PACKAGES = ("metrack", "numpy", "scipy", "scikit-learn", "numba", "joblib")
 
 
@@ -82,7 +83,7 @@ def print_results(tables: Mapping[str, Cells], claims: Sequence[Json], console: 
             table.add_row(*row)
         console.print(table)
     for claim in claims:
-        verdict = "held    " if claim["held"] else "not held"
+        verdict = f"{VERDICTS[claim['held']]:8}"
         source = f"({claim['source']}) " if "source" in claim else ""
         console.print(f"{verdict} {source}{claim['claim']}", highlight=False, soft_wrap=True)
     console.print("The numbers behind each stand in the report.\n")

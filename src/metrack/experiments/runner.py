@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Table = dict[str, NDArray[Any]]  # a trial's numbers: columns of equal lengths
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 PATIENCE = 5  # seconds until a cluster must answer
 
 
@@ -147,9 +149,6 @@ def run_trials(
     console : Console, optional
         For a progress bar, if it is a terminal.
     """
-    from joblib import Parallel, delayed
-    from threadpoolctl import threadpool_limits
-
     missing = sorted(set(range(trials.n)) - store.finished())
     if not missing:
         return
@@ -157,24 +156,43 @@ def run_trials(
     if trials.warm_up is not None and cluster is None:
         with console.status("Compiling, once ..."):
             trials.warm_up()
-    # Trials may run in this process: afterwards it has its threads back.
+    results = run_each(trials.run, missing, n_jobs, cluster)
+    done = _shown(zip(missing, results, strict=True), trials.n, len(missing), console)
+    while part := dict(islice(done, trials.per_file)):
+        store.add(part)
+
+
+def run_each(
+    run: Callable[[Item], Found], items: Sequence[Item], n_jobs: int, cluster: str | None = None
+) -> Iterator[Found]:
+    """Results of a function for each item, in their order, from many workers.
+
+    Parameters
+    ----------
+    run : callable
+        Pure, and can be pickled.
+    items : sequence
+    n_jobs, cluster
+        As `run_trials` takes them.
+    """
+    from joblib import Parallel, delayed
+    from threadpoolctl import threadpool_limits
+
+    # Some may run in this process: afterwards it has its threads back.
     with _engine(cluster, n_jobs) as workers, threadpool_limits(1):
         # Data is copied to workers: arrays on disk would be read-only, and compiled for again.
-        results = Parallel(n_jobs=workers, return_as="generator", max_nbytes=None)(
-            delayed(_single_threaded)(trials.run, number) for number in missing
+        yield from Parallel(n_jobs=workers, return_as="generator", max_nbytes=None)(
+            delayed(_single_threaded)(run, item) for item in items
         )
-        done = _shown(zip(missing, results, strict=True), trials.n, len(missing), console)
-        while part := dict(islice(done, trials.per_file)):
-            store.add(part)
 
 
-def _single_threaded(run: Callable[[int], Table], number: int) -> Table:
+def _single_threaded(run: Callable[[Item], Found], item: Item) -> Found:
     """A trial with one BLAS thread: more are slower on small matrices, and round differently."""
     from threadpoolctl import threadpool_limits
 
     # While the worker lives: this may be one of its threads, and others are at work.
     threadpool_limits(1)
-    return run(number)
+    return run(item)
 
 
 @contextmanager

@@ -8,11 +8,12 @@ import numpy as np
 
 from metrack.checks import whole
 from metrack.experiments import drift_report, orchestrator
-from metrack.experiments.drift import MEASURES, REFERENCES, Study, run_trial
-from metrack.experiments.methods import Follower, check_methods
+from metrack.experiments.drift import MEASURES, REFERENCES, Contestant, Study, run_trial
+from metrack.experiments.methods import check_methods
 from metrack.experiments.report import Json, versions
 from metrack.experiments.runner import Table, Trials
 from metrack.experiments.summary import Numbers, summarise
+from metrack.experiments.verdicts import claims
 
 WARM_UP = 60  # pairs of the trial that compiles everything, before workers need it
 
@@ -22,7 +23,8 @@ def reproduce(
     n_trials: int,
     methods: Sequence[str] = (),
     seed: int = 0,
-    n_pairs: int = 6000,
+    schedule: str = "long",
+    n_pairs: int = 0,
     n_jobs: int = -1,
     cluster: str | None = None,
     anew: bool = False,
@@ -37,8 +39,10 @@ def reproduce(
     methods : sequence of str
         Names, or ``package.module:Class``; by default all known ones.
     seed : int
+    schedule : str
+        One of `drift.SCHEDULES`.
     n_pairs : int
-        Length of each trial's stream.
+        Length of each trial's stream; 0 is the schedule's own.
 
     Returns
     -------
@@ -47,10 +51,10 @@ def reproduce(
     """
     orchestrator.check_available()
     n_trials = whole("trials", n_trials)
-    study = Study(check_methods(methods), seed=seed, n_pairs=n_pairs)
+    study = Study(check_methods(methods), seed, schedule, n_pairs)
     for name in study.methods:  # an estimator that cannot be made or used is refused now
-        Follower(name, study.settings.get(name, {}), random_state=0)
-    small = Study(study.methods, n_pairs=WARM_UP, settings=study.settings)
+        Contestant(name, study.choice(name), random_state=0)
+    small = Study(study.methods, schedule=schedule, n_pairs=WARM_UP)
     trials = Trials(
         functools.partial(trial_columns, study),
         n_trials,
@@ -74,7 +78,9 @@ def trial_columns(study: Study, number: int) -> Table:
 
 def report(study: Study, n_trials: int, columns: Table) -> orchestrator.Report:
     """What the trials say together."""
-    results = summarise(study, numbers_of(study, columns, n_trials))
+    numbers = numbers_of(study, columns, n_trials)
+    results = summarise(study, numbers)
+    results["claims"] = [claim.as_json() for claim in claims(study, numbers)]
     rates = drift_report.rates_of(study)
     return orchestrator.Report(
         results,

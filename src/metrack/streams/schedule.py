@@ -99,7 +99,7 @@ class Schedule:
         return codes
 
 
-def paper_schedule(n_pairs: int = 6000) -> tuple[Segment, ...]:
+def paper_schedule(n_pairs: int = 6000, speed: float = 1.0) -> tuple[Segment, ...]:
     """The drift study of the COMID-SADL paper, stretched to a length.
 
     Partition A, static; then B with moderate, fast and again moderate drift; then A with slow
@@ -111,12 +111,16 @@ def paper_schedule(n_pairs: int = 6000) -> tuple[Segment, ...]:
     ----------
     n_pairs : int
         Length of the whole; the rates do not change with it.
+    speed : float
+        Factor by which all three rates are larger.
 
     Examples
     --------
     >>> from metrack.streams import paper_schedule
     >>> [(segment.name, segment.length) for segment in paper_schedule(1200)]
     [('A static', 300), ('B moderate', 200), ('B fast', 200), ('B moderate', 200), ('A slow', 300)]
+    >>> [segment.drift for segment in paper_schedule(24_000, speed=0.25)]
+    [0.0, 0.0075, 0.015, 0.0075, 0.0025]
     """
     plan = [
         ("A static", 0.0, 3),
@@ -126,10 +130,11 @@ def paper_schedule(n_pairs: int = 6000) -> tuple[Segment, ...]:
         ("A slow", SLOW, 3),
     ]
     whole("n_pairs", n_pairs, least=len(plan))
+    number("speed", speed, 0.0)
     ends = np.cumsum([0, *(share for _, _, share in plan)]) * n_pairs / 12
     ends = np.floor(ends + 0.5).astype(int)
     return tuple(
-        Segment(name, name[0], int(stop - start), drift)
+        Segment(name, name[0], int(stop - start), speed * drift)
         for (name, drift, _), (start, stop) in zip(plan, pairwise(ends), strict=True)
     )
 

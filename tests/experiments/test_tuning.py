@@ -1,0 +1,179 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from metrack.experiments import tuning
+from metrack.experiments.drift import SCHEDULES, Scale
+from metrack.experiments.lattice import MAX_EXTENSIONS, MEASURES, Axis, Problem, Search, search_all
+from metrack.experiments.methods import METHODS, TUNED, tuned
+
+SMALL = tuning.Course(Scale(120, 1.0))
+RATE, RHO = Axis((-2, -1)), Axis((-7, -6), zero=-9)
+
+
+def searched(problem, **losses):
+    """A search in which each measure is a function of the settings."""
+    search, asked = Search(problem, "a test"), []
+
+    def score(wanted):
+        for _, place in wanted:
+            settings = problem.settings(place)
+            asked.append(settings)
+            yield {measure: (losses[measure](settings),) for measure in MEASURES}
+
+    search_all([search], score)
+    return search, asked
+
+
+def distance_to(**best):
+    """Lowest where each setting has its best value, in logarithms."""
+    return lambda settings: sum(
+        abs(math.log(settings[name] + 1e-9) - math.log(value + 1e-9))
+        for name, value in best.items()
+    )
+
+
+def test_a_grid_grows_until_the_best_of_each_measure_is_inside():
+    problem = Problem("m", {"rate": RATE, "rho": RHO})
+    search, asked = searched(
+        problem,
+        knn_error=distance_to(rate=0.003, rho=0.001),
+        nmi=distance_to(rate=10.0, rho=0.0003),
+    )
+    assert tuning.chosen(search) == {
+        "knn_error": {"rate": 0.003, "rho": 0.001},
+        "nmi": {"rate": 10.0, "rho": 0.0003},
+    }
+    for measure in MEASURES:
+        best = search.best(measure)
+        assert set(problem.around(best)) <= set(search.scores)
+        assert problem.ends(best) == []
+    assert len(asked) == len({json.dumps(each) for each in asked})  # none is tried twice
+
+
+def test_a_setting_may_end_at_zero():
+    problem = Problem("m", {"rho": RHO})
+    downhill = {measure: lambda settings: settings["rho"] for measure in MEASURES}
+    search, _ = searched(problem, **downhill)
+    assert tuning.chosen(search) == {key: {"rho": 0.0} for key in MEASURES}
+    assert problem.ends(search.best("nmi")) == ["rho"]
+
+
+def test_what_is_not_allowed_is_not_tried():
+    problem = Problem("m", {"a": RATE, "b": RATE}, allowed=lambda s: s["a"] <= s["b"])
+    towards = distance_to(a=10.0, b=0.1)
+    search, asked = searched(problem, knn_error=towards, nmi=towards)
+    assert all(each["a"] <= each["b"] for each in asked)
+    best = search.best("nmi")
+    assert problem.ends(best) == ["a", "b"]
+
+
+def test_a_search_without_end_fails_and_says_where():
+    forever = {measure: lambda settings: -settings["rate"] for measure in MEASURES}
+    with pytest.raises(ValueError, match=r"a test: after 12 extensions .* on the edge .*rate"):
+        searched(Problem("m", {"rate": RATE}), **forever)
+    assert MAX_EXTENSIONS == 12
+
+
+def test_a_plateau_is_no_reason_to_go_on():
+    flat = {measure: lambda settings: 0.0 for measure in MEASURES}
+    search, asked = searched(Problem("m", {"rate": RATE}), **flat)
+    assert tuning.chosen(search)["nmi"] == asked[0]
+    assert len(asked) == 3  # the grid, and one below
+
+
+def test_values_of_an_axis():
+    assert [Axis((), zero=-11).value(k) for k in (-11, -10, -7, -1, 0, 1)] == [
+        0.0,
+        1e-5,
+        0.0003,
+        0.3,
+        1.0,
+        3.0,
+    ]
+    assert [Axis((), ratio=2).value(k) for k in (6, 9)] == [64, 512]
+
+
+def test_single_rates_are_scored_once_they_have_converged():
+    """A rate that is slow at first and good at the end is judged by the end."""
+    study = tuning.Course(Scale(2400, 1.0), "static").study()
+    assert [(part.drift, part.length) for part in study.segments] == [(0.0, 1200)]
+    moderate = tuning.Course(Scale(2400, 0.25), "moderate").study()
+    assert [(part.partition, part.drift) for part in moderate.segments] == [("B", 0.0075)]
+    rate = ("comid-low", {"learning_rate": 0.001, "rho": 0.0003})
+    late, whole = (
+        tuning.score(tuning.Job(tuning.Course(Scale(2400, 1.0), stretch), 0, (rate,)))[0][0]
+        for stretch in ("static", "all")
+    )
+    assert late < whole
+
+
+def test_scores_are_kept_and_more_streams_go_on_from_fewer(tmp_path, monkeypatch):
+    path, asked = tmp_path / "scores.json", [(SMALL, "online-itml", {"learning_rate": 0.1})] * 2
+    jobs = []
+
+    def counted(job, score=tuning.score):
+        jobs.append(job.number)
+        return score(job)
+
+    monkeypatch.setattr(tuning, "score", counted)
+    first = tuning.Scores(path, 1, n_jobs=1).find(asked)
+    found = tuning.Scores(path, 3, n_jobs=1).find(asked)
+    assert jobs == [0, 1, 2]
+    assert tuning.Scores(path, 1, n_jobs=1).find(asked) == first
+    assert tuning.Scores(path, 3, n_jobs=1).find(asked) == found == [found[0]] * 2
+    kept = json.loads(path.read_text())
+    path.write_text(json.dumps(kept | {"settings": {"seed": 1}}))
+    with pytest.raises(ValueError, match="another version; delete it"):
+        tuning.Scores(path, 1, n_jobs=1)
+
+
+def test_a_candidate_does_not_depend_on_the_others():
+    two = (("online-itml", {"learning_rate": 0.1}), ("lmnn", {"regularization": 0.1}))
+    together = tuning.score(tuning.Job(SMALL, 0, two))
+    alone = [tuning.score(tuning.Job(SMALL, 0, (each,)))[0] for each in two]
+    assert together == alone
+
+
+def test_tuning_writes_what_it_chose(tmp_path, monkeypatch, capsys):
+    problem = Problem("online-itml", {"learning_rate": Axis((-2, -1))})
+    monkeypatch.setattr(tuning, "PROBLEMS", (problem,))
+    monkeypatch.setattr(tuning, "SCHEDULES", {"long": Scale(60, 0.25), "fast": Scale(60, 1.0)})
+
+    def score(job):
+        rates = [settings["learning_rate"] for _, settings in job.candidates]
+        return [[abs(math.log10(rate)), rate < 1, rate] for rate in rates]
+
+    monkeypatch.setattr(tuning, "score", score)
+    tuning.tune(tmp_path, 2, 1)
+    file = json.loads((tmp_path / "tuned.json").read_text())
+    for schedule in SCHEDULES:
+        assert file["settings"][schedule]["sadl"] == {"knn_error": {}, "nmi": {}}
+        assert file["settings"][schedule]["online-itml"] == {
+            "knn_error": {"learning_rate": 1.0},
+            "nmi": {"learning_rate": 0.3},
+        }
+        tried = file["candidates"][schedule]["online-itml"]["tried"]
+        assert tried[0]["settings"] == {"learning_rate": 1.0}
+    assert "long, online-itml" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_tuned_settings_lie_inside_all_that_was_tried(schedule):
+    assert set(tuned(schedule)) == set(METHODS)
+    file = json.loads(TUNED.read_text(encoding="utf-8"))["candidates"][schedule]
+    for problem in tuning.PROBLEMS:
+        tried, choice = file[problem.method]["tried"], tuned(schedule)[problem.method]
+        ranks = {"knn_error": lambda s: s["knn_error"], "nmi": lambda s: (-s["p_nmi"], -s["nmi"])}
+        for measure, rank in ranks.items():
+            best = min(map(rank, tried))
+            assert choice[measure] in [each["settings"] for each in tried if rank(each) == best]
+            for name, value in choice[measure].items():
+                others = {each["settings"][name] for each in tried}
+                inside = min(others) < value < max(others)
+                assert inside or name in file[problem.method]["natural_bounds"][measure]
+    errors = [each["knn_error"] for each in file["lmnn"]["tried"]]
+    assert errors == sorted(errors)
+    assert np.isfinite(errors).all()
