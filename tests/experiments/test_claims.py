@@ -62,9 +62,8 @@ def test_the_map_shows_a_panel_for_each_claim_and_measure(study):
     assert set(PUBLISHED) < set(results["methods"])
 
 
-def test_trials_of_a_cell_are_its_own(study):
+def test_trials_of_a_cell_are_its_own():
     """Cells take turns; each of their trials is the same as of the cell alone."""
-    _, results = study
     cells = [claims.Study(("lmnn",), n_pairs=n) for n in (12, 30)]
     found = claims.run_cell(cells, 3)
     alone = claims.trial_columns(cells[1], 1)

@@ -28,7 +28,7 @@ PAPER: dict[str, Any] = {
     "scale": None,
 }
 LMNN_ITERATIONS = 10  # of each refit, which starts where the last one ended
-PAST_POINTS = 600  # the batch method's sample
+PAST_POINTS, PAST_ITERATIONS = 400, 5  # the batch method's sample, which changes little
 
 
 class Refitted:
@@ -91,16 +91,14 @@ class Refitted:
         return embedded
 
 
-def _lmnn(**settings: Any) -> LMNN:
-    return LMNN(max_iter=LMNN_ITERATIONS, warm_start=True, **settings)
-
-
 def _past(**settings: Any) -> Refitted:
-    return Refitted(_lmnn(**settings), PAST_POINTS)
+    learner = LMNN(max_iter=PAST_ITERATIONS, warm_start=True, **settings)
+    return Refitted(learner, PAST_POINTS)
 
 
 def _window(window: int, **settings: Any) -> Refitted:
-    return Refitted(_lmnn(**settings), window, latest=True)
+    learner = LMNN(max_iter=LMNN_ITERATIONS, warm_start=True, **settings)
+    return Refitted(learner, window, latest=True)
 
 
 METHODS: dict[str, Callable[..., Any]] = {
