@@ -7,15 +7,23 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c c
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo study test test-portable test-browser test-spark run-test-spark bench bench-tracking \
-	bench-width bench-kernel bench-active bench-track bench-serve bench-spark fuzz lint docs dist clean
+.PHONY: demo study study-long study-fast study-claims test test-portable test-browser test-spark \
+	run-test-spark bench bench-tracking bench-width bench-kernel bench-active bench-track bench-serve \
+	bench-spark fuzz lint docs dist clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
 
-# The paper's drift study at full size; figure.png, results.json and run.json are kept in git.
-study: .venv/installed
-	$(BIN)/metrack reproduce synthetic --trials 3000 --out docs/studies/synthetic
+# The paper's drift study, on both schedules, and the map of its claims: some hours on two cores.
+# figure.png, results.json, run.json and settings.json are kept in git.
+STUDY := $(BIN)/metrack reproduce
+study: study-long study-fast study-claims
+study-long: .venv/installed
+	$(STUDY) synthetic --trials 1000 --out docs/studies/synthetic
+study-fast: .venv/installed
+	$(STUDY) synthetic --schedule fast --trials 1000 --out docs/studies/synthetic-fast
+study-claims: .venv/installed
+	$(STUDY) claims --out docs/studies/claims
 
 test: lint
 	$(BIN)/pytest -n 2

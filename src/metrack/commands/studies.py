@@ -85,7 +85,7 @@ def synthetic(
 
 def synthetic_tuning(
     out: Out = Path("results/synthetic-tuning"),
-    trials: Annotated[int, typer.Option(min=1, help="Streams that each setting is tried on.")] = 12,
+    trials: Annotated[int, typer.Option(min=1, help="Streams that each setting is tried on.")] = 10,
     jobs: Jobs = -1,
 ) -> None:
     """Choose the settings of the drift study's methods anew, on streams of their own.
