@@ -53,6 +53,20 @@ def test_a_grid_grows_until_the_best_of_each_measure_is_inside():
     assert len(asked) == len({json.dumps(each) for each in asked})  # none is tried twice
 
 
+@pytest.mark.parametrize(("gain", "n_choices"), [(0.02, 2), (0.002, 1)])
+def test_clusters_have_settings_of_their_own_where_that_matters(gain, n_choices):
+    search = Search(Problem("m", {"rate": RATE}), "a test")
+    search.add(
+        {
+            (-2,): {"knn_error": (0.1,), "nmi": (-0.5, -0.7)},
+            (-1,): {"knn_error": (0.2,), "nmi": (-0.5 - gain, -0.7)},
+        }
+    )
+    assert list(tuning.best(search).values()) == [{"rate": 0.1}, {"rate": 0.3}]
+    assert len({each["rate"] for each in tuning.chosen(search).values()}) == n_choices
+    assert tuning.chosen(search)["knn_error"] == {"rate": 0.1}
+
+
 def test_a_setting_may_end_at_zero():
     problem = Problem("m", {"rho": RHO})
     downhill = {measure: lambda settings: settings["rho"] for measure in MEASURES}
@@ -165,7 +179,9 @@ def test_the_tuned_settings_lie_inside_all_that_was_tried(schedule):
     assert set(tuned(schedule)) == set(METHODS)
     file = json.loads(TUNED.read_text(encoding="utf-8"))["candidates"][schedule]
     for problem in tuning.PROBLEMS:
-        tried, choice = file[problem.method]["tried"], tuned(schedule)[problem.method]
+        tried, choice = file[problem.method]["tried"], file[problem.method]["best"]
+        assert tuned(schedule)[problem.method]["knn_error"] == choice["knn_error"]
+        assert tuned(schedule)[problem.method]["nmi"] in choice.values()
         ranks = {"knn_error": lambda s: s["knn_error"], "nmi": lambda s: (-s["p_nmi"], -s["nmi"])}
         for measure, rank in ranks.items():
             best = min(map(rank, tried))

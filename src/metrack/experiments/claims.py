@@ -13,7 +13,7 @@ import numpy as np
 
 from metrack.checks import whole
 from metrack.experiments import claims_report, orchestrator
-from metrack.experiments.drift import LEVEL, SCHEDULES, Scale, Study, run_trial
+from metrack.experiments.drift import LEVEL, N_EVEN, SCHEDULES, Scale, Study, run_trial
 from metrack.experiments.lattice import Axis, Problem, Search
 from metrack.experiments.methods import Choice, tuned
 from metrack.experiments.report import Json, check_writable, versions
@@ -29,7 +29,6 @@ from metrack.terminal import plain_console
 METHODS = (OURS, *PUBLISHED)
 LENGTHS = (3000, 6000, 12_000, 24_000)
 SPEEDS = (0.125, 0.25, 0.5, 1.0)
-N_EVEN = 12
 N_TUNING = 4  # streams that a rate is tried on
 # What is chosen in each cell; all other settings are those of the long schedule.
 FREE = {
@@ -79,7 +78,7 @@ def reproduce(
     check_writable(out)
     settings = choose_rates(out, scales, n_jobs, cluster)
     cells = [
-        Study(METHODS, seed, settings=each, segments=paper_schedule(*scale), n_even=N_EVEN)
+        Study(METHODS, seed, settings=each, segments=paper_schedule(*scale))
         for scale, each in zip(scales, settings, strict=True)
     ]
     small = Study(METHODS, n_pairs=WARM_UP)

@@ -24,7 +24,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 N_NEIGHBORS = 5
 N_TESTED = 500
-N_EVEN = 24  # evaluations at even distances
+N_EVEN = 12  # evaluations at even distances
 AFTER = (50, 100, 200, 400)  # and so many pairs after the start and each switch
 USUAL = 6000  # pairs; in shorter streams they come earlier
 REFERENCES = ("raw", "true metric")  # no metric at all, and the one that made the data

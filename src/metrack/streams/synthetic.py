@@ -219,10 +219,9 @@ def _small_rotations(drift: Floats, n_features: int, rng: np.random.Generator) -
     rows, columns = np.triu_indices(n_features, 1)
     entries = rng.normal(size=(len(drift), len(rows)))
     entries *= drift[:, None] / np.sqrt(max(n_features - 1, 1))
-    matrices = np.tile(np.eye(n_features), (len(drift), 1, 1))
-    matrices[:, rows, columns] -= entries / 2
-    matrices[:, columns, rows] += entries / 2
-    return 2 * np.linalg.inv(matrices) - np.eye(n_features)
+    upper = np.zeros((len(drift), n_features, n_features))
+    upper[:, rows, columns] = entries / 2
+    return 2 * np.linalg.inv(np.eye(n_features) + upper.swapaxes(1, 2) - upper) - np.eye(n_features)
 
 
 def _projector_distance(old: Floats, new: Floats) -> Floats:
