@@ -23,7 +23,7 @@ PUBLIC = {
     for module in (metrack, metrack.evaluate, metrack.streams)
     for name in module.__all__
 }
-PUBLIC |= {f"metrack.river.{name}": getattr(metrack.river, name) for name in ("SADL", "COMID")}
+PUBLIC |= {f"metrack.river.{name}": getattr(metrack.river, name) for name in metrack.river.__all__}
 PUBLIC |= {
     f"{each.__module__}.{each.__name__}": each
     for each in (DriftReport, FrozenMetric, metrack.plots.tracking, track)

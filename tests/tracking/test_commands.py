@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -22,6 +23,7 @@ import metrack
 from metrack import cli
 from metrack.commands.settings import settings, value_of
 from metrack.registry import PAIR_LEARNERS
+from tests.estimators.learners import state
 from tests.tracking.feedback import HEADER, make_feedback, wide_lines, write_csv
 
 ITEMS, ROWS, Y = make_feedback()
@@ -349,3 +351,20 @@ def test_csv_holds_no_formulas(folder):
     (folder / "p.csv").write_text("a,b\n=1+1,-5\n")
     lines = metrack_("distance", "state", "p.csv", "--items", "items.npz").output.splitlines()
     assert lines[1].startswith("'=1+1,-5,")
+
+
+def test_a_kernel_is_tracked_and_inspected(folder):
+    kernel = "--estimator", "KernelSADL", "--n-landmarks", "16"
+    metrack_("track", "pairs.csv", "--out", "whole", *kernel)
+    lines = Path("pairs.csv").read_text().splitlines(keepends=True)
+    Path("growing.csv").write_text("".join(lines[:100]))
+    metrack_("track", "growing.csv", "--out", "state", *kernel)
+    Path("growing.csv").write_text("".join(lines))
+    metrack_("track", "growing.csv", "--out", "state", *kernel)
+    assert state(metrack.load("state")) == state(metrack.load("whole"))
+    said = metrack_("inspect", "state", "--html", "page.html").output
+    assert "trust in linear" in said
+    assert "Landmarks that matter" in said
+    assert "Landmarks that matter" in Path("page.html").read_text(encoding="utf-8")
+    assert metrack_("distance", "state", "pairs.csv").output.count("\n") == 301
+    assert metrack_("transform", "state", "items.csv").output.startswith("id,e_1,")

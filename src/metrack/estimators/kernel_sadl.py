@@ -101,7 +101,8 @@ class KernelSADL(WeighedLearner):
     kernel : str or callable
         "rbf", "poly" (or "polynomial"), "cosine" and "linear" are compiled. Any other name that
         `sklearn.metrics.pairwise.pairwise_kernels` knows, or a function of two points that
-        returns a number, works too, some ten times slower; with a function, nothing can be saved.
+        returns a number, works too, three to ten times slower, and a function takes seconds
+        whenever landmarks are drawn; with one, nothing can be saved.
     gamma : float, sequence of float or "auto"
         Of "rbf", "poly" and other kernels that have one. Of several, learners of each stand side by
         side. "auto" follows the scale of the data: 1 and 3 over the median squared distance of
