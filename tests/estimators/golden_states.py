@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from metrack import COMID, LEGO, OASIS, POLA, SADL, FromLabels, OnlineITML
+from metrack import COMID, LEGO, OASIS, POLA, SADL, FromLabels, KernelSADL, OnlineITML
 
 GOLDEN = Path(__file__).with_name("golden")
 N_PAIRS = 40  # before the state, and again after it
@@ -31,6 +31,7 @@ LEARNERS = {
     "sadl-ader": lambda: SADL(combiner="ader", divergence="frobenius", output="best"),
     "sadl-kinds": lambda: SADL(),
     "sadl-wide": lambda: SADL(),
+    "kernel": lambda: KernelSADL(n_landmarks=8),
     "itml": lambda: OnlineITML(),
     "lego": lambda: LEGO(scale=None),
     "pola": lambda: POLA(n_components=2),
@@ -65,6 +66,9 @@ def outcome(learner, second_half):
     if isinstance(learner, OASIS):
         return {"losses": losses, "matrix": learner.get_bilinear_matrix().tolist()}
     pairs = getattr(learner, "learner_", learner)
+    if isinstance(learner, KernelSADL):
+        distances = learner.pair_distance(second_half[0]).tolist()
+        return {"losses": losses, "distances": distances, "mu": learner.mu_}
     return {
         "losses": losses,
         "matrix": learner.get_mahalanobis_matrix().tolist(),
