@@ -277,3 +277,9 @@ def test_settings_that_do_not_fit():
     ):
         with pytest.raises(ValueError, match=words):
             KernelSADL(**settings).resolve(3)
+
+
+def test_more_columns_than_there_can_be_are_refused():
+    rows, y = pairs_of(RINGS[1], 20)
+    with pytest.raises(ValueError, match=r"n_components=19; .* <= 18"):
+        KernelSADL(n_landmarks=8, n_components=19).fit(RINGS[0][rows], y)

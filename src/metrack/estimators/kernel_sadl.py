@@ -208,7 +208,6 @@ class KernelSADL(WeighedLearner):
         """What the settings come to for so many features; nothing is learned or changed."""
         whole("n_features", n_features)
         n_landmarks = whole("n_landmarks", self.n_landmarks, most=MOST_LANDMARKS)
-        self.check_components(n_features)
         name = AUTO_COMBINER["kinds"] if self.combiner == "auto" else self.combiner
         combiner = choice("combiner", name, COMBINERS)
         if not combiner.always_on:
@@ -220,6 +219,9 @@ class KernelSADL(WeighedLearner):
         weight_loss = choice("weight_loss", self.weight_loss, ASKED_WEIGHT_LOSSES)
         kernel = self._kernel()
         relative = isinstance(self.gamma, str) and kernel in RELATIVE
+        gammas = self._gammas(relative)
+        if self.n_components is not None:
+            whole("n_components", self.n_components, most=n_features + len(gammas) * n_landmarks)
         return KernelSettings(
             n_features,
             units(self.scale),
@@ -230,7 +232,7 @@ class KernelSADL(WeighedLearner):
             coef0=positive("coef0", self.coef0, or_zero=True),
             n_landmarks=n_landmarks,
             relative=relative,
-            spaces=kernel_kinds(n_landmarks, self._gammas(relative)),
+            spaces=kernel_kinds(n_landmarks, gammas),
             combiner=name,
             output=self.output,
             weight_loss="linear" if combiner.linearised else weight_loss,
@@ -255,9 +257,7 @@ class KernelSADL(WeighedLearner):
         return tuple(positive("gamma", each) for each in given)
 
     def check_components(self, n_features: int) -> None:
-        """There may be more columns than features."""
-        if self.n_components is not None:
-            whole("n_components", self.n_components)
+        """There may be more columns than features; `resolve` knows how many."""
 
     def fit(
         self,
