@@ -133,14 +133,14 @@ class Ensemble:
             self.experts = ExpertState(*map(np.concatenate, zip(self.experts, new, strict=True)))
 
     def _n_learners(self) -> int:
-        return sum(len(bank.learning_rates) for bank in self.banks)
+        return sum(len(bank.lengths) for bank in self.banks)
 
     def _place(self, i: int) -> slice:
         """Where the i-th bank's learners are among the experts."""
         bank, before = self.banks[i], self.banks[:i]
         if bank.first_interval == 0:
-            start = sum(len(each.learning_rates) for each in before if each.first_interval == 0)
-            return slice(start, start + len(bank.learning_rates))
+            start = sum(len(each.lengths) for each in before if each.first_interval == 0)
+            return slice(start, start + len(bank.lengths))
         level = sum(each.first_interval > 0 for each in before)
         return slice(self.roster.n_always_on + level, None, self.roster.n_per_level)
 
