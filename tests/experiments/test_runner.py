@@ -121,7 +121,7 @@ def test_a_killed_run_goes_on_where_it_stopped(study, tmp_path, expected):
     process = subprocess.Popen(
         [*command, "--jobs", "1", "--out", str(tmp_path)], stdout=subprocess.DEVNULL
     )
-    deadline = time.time() + 60
+    deadline = time.time() + 300  # rates are chosen first
     while not list((tmp_path / "raw").glob("*.parquet")):
         assert process.poll() is None
         assert time.time() < deadline
