@@ -23,7 +23,7 @@ study-long: .venv/installed
 study-fast: .venv/installed
 	$(STUDY) synthetic --schedule fast --trials 1000 --out docs/studies/synthetic-fast
 study-claims: .venv/installed
-	$(STUDY) claims --trials 12 --length 3000 --length 6000 --length 12000 --out docs/studies/claims
+	$(STUDY) claims --out docs/studies/claims
 
 test: lint
 	$(BIN)/pytest -n 2
