@@ -232,29 +232,6 @@ class COMID(MetricTransformer):
     _kind = comid.COMID
 
 
-def _numbers(x: dict[base.typing.FeatureName, Any]) -> Floats:
-    """The values of a point, checked."""
-    try:
-        values = np.array([value + 0.0 for value in x.values()], dtype=np.float64)
-        fine = not values.size or bool(np.abs(values).max() <= LARGEST)
-    except (TypeError, ValueError, OverflowError):
-        fine = False
-    if fine:
-        return values
-    name = next(name for name, value in x.items() if not _is_number(value))
-    raise ValueError(
-        f"x[{name!r}] is {x[name]!r}; features must be numbers of at most {LARGEST:g}: "
-        "encode text, and impute or drop what is missing"
-    )
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return bool(abs(value + 0.0) <= LARGEST)
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
 class KernelSADL(MetricTransformer):
     """Tracking beyond linear metrics in a River pipeline.
 
@@ -294,3 +271,26 @@ class KernelSADL(MetricTransformer):
         point[0, columns] = values
         embedded: Floats = self._tracker.transform_aligned(point)[0]
         return embedded
+
+
+def _numbers(x: dict[base.typing.FeatureName, Any]) -> Floats:
+    """The values of a point, checked."""
+    try:
+        values = np.array([value + 0.0 for value in x.values()], dtype=np.float64)
+        fine = not values.size or bool(np.abs(values).max() <= LARGEST)
+    except (TypeError, ValueError, OverflowError):
+        fine = False
+    if fine:
+        return values
+    name = next(name for name, value in x.items() if not _is_number(value))
+    raise ValueError(
+        f"x[{name!r}] is {x[name]!r}; features must be numbers of at most {LARGEST:g}: "
+        "encode text, and impute or drop what is missing"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(abs(value + 0.0) <= LARGEST)
+    except (TypeError, ValueError, OverflowError):
+        return False

@@ -309,9 +309,6 @@ class KernelSADL(WeighedLearner):
         """Points without judgements are of no use here."""
         return False
 
-    def _forget(self, u: Points) -> int:
-        raise NotImplementedError
-
     @exclusive
     def forget(self, pairs: TuplesLike) -> int:
         """Replay judgements of these pairs no more; see `SADL.forget`.

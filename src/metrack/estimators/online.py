@@ -184,7 +184,9 @@ class OnlineLearner(Asking):
         Returns
         -------
         int
-            How many judgements were found among those that may be replayed; 0 where none are.
+            How many judgements were found among those that may be replayed; 0 where none are. On a
+            basis, as `SADL` is above 64 features, pairs are kept by coordinates that do not tell
+            which pair they were: none is found.
         """
         check_is_fitted(self)
         batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
