@@ -266,6 +266,19 @@ def test_what_is_forgotten_is_replayed_no_more(learner):
     assert np.sum(recent.y != 0.0) == 130
 
 
+def test_on_a_basis_the_last_pairs_are_forgotten():
+    points = np.random.default_rng(3).normal(size=(400, 80))
+    rows, y = np.arange(400).reshape(200, 2), np.tile([1, -1], 100)
+    tracker = SADL().fit(points[rows], y)
+    recent = tracker.engine_.recent
+    before = np.count_nonzero(recent.y)
+    assert tracker.forget(points[rows[180:, ::-1]]) == 20
+    assert tracker.forget(points[rows[180:]]) == 0
+    assert np.count_nonzero(recent.y) == before - 20
+    assert not recent.y[np.arange(180, 200) % len(recent.y)].any()
+    assert tracker.forget(points[rows[:100]]) == 0  # too long ago
+
+
 def test_learners_that_replay_nothing_have_nothing_to_forget():
     learner = OnlineITML().fit(POINTS[ROWS[:100]], judged(ROWS[:100]))
     before = state(learner)

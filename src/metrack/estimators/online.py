@@ -7,7 +7,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.ensemble import replay
 from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
@@ -184,9 +183,8 @@ class OnlineLearner(Asking):
         Returns
         -------
         int
-            How many judgements were found among those that may be replayed; 0 where none are. On a
-            basis, as `SADL` is above 64 features, pairs are kept by coordinates that do not tell
-            which pair they were: none is found.
+            How many judgements were found among those that may be replayed: of `SADL` the last
+            1,024, above 64 features the last 64. None where nothing is replayed.
         """
         check_is_fitted(self)
         batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
@@ -383,7 +381,7 @@ class EnsembleLearner(OnlineLearner):
         return committee
 
     def _forget(self, u: Points) -> int:
-        return replay.forget(self.engine_.recent, u.toarray() if sp.issparse(u) else u)
+        return self.engine_.forget(u.toarray() if sp.issparse(u) else u)
 
     def _exploration(self) -> float:
         changed = self.engine_.last_change

@@ -33,7 +33,7 @@ from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.ensemble import Ensemble, Said
 from metrack.engine.ensemble.similar import Beyond, NeighbourEnsemble, for_neighbours
 from metrack.engine.numerics.factored import Factored
-from metrack.engine.numerics.kernels import Floats, combine, dot, kernel
+from metrack.engine.numerics.kernels import Floats, Ints, combine, dot, kernel
 from metrack.engine.numerics.pairs import Chunk, Pairs, part
 from metrack.engine.numerics.records import TINY, floats
 
@@ -172,10 +172,23 @@ class BasisEnsemble(NeighbourEnsemble):
         whole = self.basis.whole
         whole[np.arange(chunk.seen, chunk.seen + len(chunk.y)) % len(whole)] = chunk.whole
 
+    def forget(self, u: Floats) -> int:
+        """Replay pairs with these differences no more, if they are among the last.
+
+        Of earlier ones coordinates are kept, which do not tell which pair they were.
+        """
+        last = self._last()
+        found = last[replay.same(self.basis.last[last % LAST], u)]
+        return replay.forget(self.recent, found % len(self.recent.y))
+
+    def _last(self) -> Ints:
+        """Numbers of the pairs whose differences are kept as they were."""
+        return np.arange(max(self.n_pairs - LAST, 0), self.n_pairs)
+
     def _renew(self, begin: int) -> None:
         """Order directions, take up new ones, and carry everything over."""
         basis, recent = self.basis, self.recent
-        last = np.arange(max(self.n_pairs - LAST, 0), self.n_pairs)
+        last = self._last()
         seen, slots = basis.last[last % LAST], last % len(recent.y)
         new = self._new_directions(seen, recent.u[slots])
         # Coordinates on old and new directions; on the latter they are known of the last pairs.
@@ -232,7 +245,7 @@ class BasisEnsemble(NeighbourEnsemble):
         self._carry(turn, self.banks)
         self.basis.vectors[:, :n_kept] = directions
         # What the last pairs had outside of the old directions may be inside of the new ones.
-        last = np.arange(max(self.n_pairs - LAST, 0), self.n_pairs)
+        last = self._last()
         seen = self.basis.last[last % LAST]
         self.recent.u[last % len(self.recent.y)] = seen @ self.basis.vectors
 

@@ -121,6 +121,10 @@ class Ensemble:
         if self.recent.y.size > 0:
             replay.store(self.recent, chunk)
 
+    def forget(self, u: Floats) -> int:
+        """Replay pairs with these differences no more; returns how many were found."""
+        return replay.forget(self.recent, np.flatnonzero(replay.same(self.recent.u, u)))
+
     @property
     def _recent(self) -> int:
         return max(bank.recent for bank in self.banks)

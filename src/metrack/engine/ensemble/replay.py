@@ -13,6 +13,7 @@ that any number of them may share a buffer, and the chunk is added after all hav
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metrack.engine.numerics.kernels import Floats, Ints, Record, copy, dot, fill, inner, kernel
 from metrack.engine.numerics.pairs import HEAVIEST, Chunk, Difference, rest
@@ -68,19 +69,26 @@ def widen(buffer: ReplayBuffer, n_features: int) -> ReplayBuffer:
     return buffer._replace(u=np.pad(buffer.u, ((0, 0), (0, more))))
 
 
-def forget(buffer: ReplayBuffer, u: Floats) -> int:
-    """Let pairs with these differences, or their opposites, ask for nothing; returns how many.
+def same(kept: Floats, given: Floats) -> NDArray[np.bool_]:
+    """Which of these differences are among those given, or their opposites.
 
     They are known by their directions: the units were those of their time.
     """
-    lengths = np.linalg.norm(buffer.u, axis=1), np.linalg.norm(u, axis=1)
     kept, given = (
-        np.divide(each, length[:, None], where=length[:, None] > 0.0, out=np.zeros_like(each))
-        for each, length in zip((buffer.u, u), lengths, strict=True)
+        np.divide(each, length, where=length > 0.0, out=np.zeros_like(each))
+        for each in (kept, given)
+        for length in [np.linalg.norm(each, axis=1, keepdims=True)]
     )
-    same = (np.abs(kept @ given.T) > 1.0 - SAME).any(axis=1) & (buffer.y != 0.0)
-    buffer.y[same] = 0.0
-    return int(same.sum())
+    cosines = np.abs(kept @ given.T)
+    found: NDArray[np.bool_] = np.any(cosines > 1.0 - SAME, axis=1)
+    return found
+
+
+def forget(buffer: ReplayBuffer, slots: Ints) -> int:
+    """Let the pairs in these slots ask for nothing; returns how many did."""
+    asked = slots[buffer.y[slots] != 0.0]
+    buffer.y[asked] = 0.0
+    return len(asked)
 
 
 @kernel

@@ -132,7 +132,7 @@ class SpacesEnsemble(Ensemble):
             return False
         return share > before + MOVED_AWAY * (1.0 - before)
 
-    def forget(self, pairs: PointPairs) -> int:
+    def forget_points(self, pairs: PointPairs) -> int:
         """Let pairs of these points, in either order, ask for nothing more; returns how many.
 
         They are found among the latest points.
