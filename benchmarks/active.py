@@ -116,7 +116,7 @@ ASKERS = {
     "random": Asker,
     "nearest to the threshold": Nearest,
     "suggested": Suggested,
-    "suggested, transitive": Transitive,
+    "suggested, with judged": Transitive,
 }
 
 

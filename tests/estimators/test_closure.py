@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from metrack import SADL, implied_pairs
-from metrack.estimators.closure import groups_of, next_questions
+from metrack.estimators.closure import few_classes, groups_of, next_questions
 
 RNG = np.random.default_rng(3)
 LABELS = RNG.integers(4, size=300)
@@ -16,26 +16,44 @@ def judged(rows):
     return np.where(LABELS[rows[:, 0]] == LABELS[rows[:, 1]], 1.0, -1.0)
 
 
-def test_all_that_is_implied_is_true_and_half_is_alike():
-    rows = RNG.integers(300, size=(400, 2))
+def everything_implied(rows, y):
+    """Brute force: pairs that follow and were not judged, by walking from answer to answer."""
+    group = {int(i): {int(i)} for i in rows.ravel()}
+    for (a, b), each in zip(rows.tolist(), y, strict=True):
+        if each > 0 and group[a] is not group[b]:
+            group[a] |= group[b]
+            for member in group[b]:
+                group[member] = group[a]
+    judged_ = {frozenset(row) for row in rows.tolist()}
+    alike = {frozenset((a, b)) for a, of in group.items() for b in of if a != b} - judged_
+    apart = set()
+    for (a, b), each in zip(rows.tolist(), y, strict=True):
+        if each < 0:
+            apart |= {frozenset((c, d)) for c in group[a] for d in group[b]}
+    return alike, apart - judged_
+
+
+@pytest.mark.parametrize("n_judged", [5, 20, 60, 400])
+def test_what_is_drawn_follows_and_was_not_judged(n_judged):
+    rows = RNG.integers(40, size=(n_judged, 2))
     rows = rows[rows[:, 0] != rows[:, 1]]
-    found, y = implied_pairs(rows, judged(rows), 2000, random_state=0)
-    np.testing.assert_array_equal(y, judged(found))
-    assert np.sum(y > 0) == np.sum(y < 0) == 1000
-    assert (found[:, 0] != found[:, 1]).all()
-    known = {tuple(sorted(row)) for row in rows.tolist()}
-    assert len({tuple(sorted(row)) for row in found.tolist()} - known) > 500
-    again, _ = implied_pairs(rows, judged(rows), 2000, random_state=0)
+    found, y = implied_pairs(rows, judged(rows), 600, random_state=0)
+    alike, apart = everything_implied(rows, judged(rows))
+    drawn = {side: [frozenset(row) for row in found[y == side].tolist()] for side in (1, -1)}
+    assert set(drawn[1]) <= alike
+    assert set(drawn[-1]) <= apart
+    assert len(drawn[1]) == len(drawn[-1]) == len(set(drawn[1])) == len(set(drawn[-1]))
+    # 300 draws of each kind find most of few pairs, and repeat some of many.
+    assert len(drawn[1]) >= 0.5 * min(len(alike), len(apart), 300)
+    again, _ = implied_pairs(rows, judged(rows), 600, random_state=0)
     np.testing.assert_array_equal(found, again)
 
 
-def test_nothing_follows_from_answers_of_one_kind():
-    found, y = implied_pairs([[0, 1], [2, 3]], [-1, -1], 10, random_state=0)
-    assert set(y) == {-1.0}
-    assert {tuple(sorted(row)) for row in found.tolist()} == {(0, 1), (2, 3)}
-    found, y = implied_pairs([[0, 1], [1, 2]], [1, 1], 60, random_state=0)
-    assert set(y) == {1.0}
-    assert {tuple(sorted(row)) for row in found.tolist()} == {(0, 1), (1, 2), (0, 2)}
+@pytest.mark.parametrize("y", [[-1, -1], [1, 1]])
+def test_nothing_is_drawn_of_answers_of_one_kind(y):
+    found, signs = implied_pairs([[0, 1], [1, 2]], y, 60, random_state=0)
+    assert found.shape == (0, 2)
+    assert signs.shape == (0,)
 
 
 def test_answers_that_contradict_groups_are_left_out():
@@ -62,10 +80,27 @@ def test_questions_compare_points_of_no_class_with_classes_that_may_be_theirs():
 
 
 def test_many_classes_are_not_asked_through():
-    first, second = np.triu_indices(13, 1)
-    known = groups_of(np.stack([first, second], axis=1), np.full(len(first), -1.0))
-    asked = next_questions(POINTS, 5, np.eye(5), known, np.random.RandomState(0))
-    assert asked.shape == (0, 2)
+    """Point 0 is compared with one after the other: 20 refusals are bad luck, 21 are too many."""
+    rows = np.array([(0, i) for i in range(1, 60)])
+    y = np.full(59, -1.0)
+    assert few_classes(rows[:21], y[:21])  # of which the first is about no point judged before
+    assert not few_classes(rows[:22], y[:22])
+    y[22:] = 1.0
+    assert not few_classes(rows, y)  # it is decided
+    assert implied_pairs(rows, y, 10, random_state=0)[0].shape == (0, 2)
+    y[:] = -1.0
+    y[9::10] = 1.0
+    assert few_classes(rows, y)
+
+
+def test_questions_are_about_doubt_where_classes_are_many():
+    tracker = SADL().fit(POINTS[np.arange(60).reshape(30, 2)], np.tile([1, -1], 15))
+    rows = np.array([(0, i) for i in range(1, 60)])
+    with_judged = tracker.suggest_pairs(POINTS, 20, 0, judged=(rows, np.full(59, -1)))
+    np.testing.assert_array_equal(with_judged, tracker.suggest_pairs(POINTS, 20, 0))
+    # With one class, and two points to be compared with it, these two come first.
+    few = tracker.suggest_pairs(POINTS, 20, 0, judged=(rows[:2], [1, 1]))
+    assert not np.array_equal(few, with_judged)
 
 
 def test_a_session_with_what_is_implied_labels_most_points_of_few_answers():
@@ -75,8 +110,9 @@ def test_a_session_with_what_is_implied_labels_most_points_of_few_answers():
         asked = tracker.suggest_pairs(POINTS, 10, random_state=i, judged=given)
         assert asked.shape == (10, 2)
         rows = np.concatenate([rows, asked])
-        tracker.observe(asked, judged(asked))
-        tracker.observe(*implied_pairs(rows, judged(rows), 40, random_state=i))
+        more, _ = implied_pairs(rows, judged(rows), 40, random_state=i)
+        learned = np.concatenate([asked, more])
+        tracker.observe(learned, judged(learned))
     known = groups_of(rows, judged(rows))
     four = np.sort(np.bincount(known.group))[-4:].sum()
     assert four > 60  # of 120 answers

@@ -66,8 +66,8 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
             averaged with these weights is not biased by the choice: the share of pairs
             that are alike, an error rate.
         judged : tuple (rows, y), optional
-            Rows of X that were judged before, and their labels, all to the same question; for
-            questions with few classes (a dozen at most), where alike is transitive. Most
+            Rows of X that were judged before, in order, and their labels, all to the same
+            question; where alike is transitive. As long as few classes come up, most
             pairs are then a new point and one of the class that is nearest to it, so that
             much follows from few answers; learn that too, see `metrack.implied_pairs`.
 
@@ -107,10 +107,12 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         explored = self._exploration() if has_learned else active.exploration(np.inf)
         questions = np.empty((0, 2), np.int64)
         if judged is not None and has_learned:
-            groups = closure.groups_of(*_judged_of(judged, n_points))
-            most = rng.binomial(n_pairs, 1.0 - explored)
-            seen, rows = self._as_seen(points), self._on_features()
-            questions = closure.next_questions(seen, most, rows, groups, rng)
+            answers = _judged_of(judged, n_points)
+            if closure.few_classes(*answers):
+                most = rng.binomial(n_pairs, 1.0 - explored)
+                seen, rows = self._as_seen(points), self._on_features()
+                groups = closure.groups_of(*answers)
+                questions = closure.next_questions(seen, most, rows, groups, rng)
         found = active.suggest(
             self._as_seen(points) if known else points,
             n_pairs,

@@ -18,7 +18,8 @@ from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.estimators.inputs import LabelsLike, check_labels
 from metrack.estimators.settings import Seed, whole
 
-MOST_CLASSES = 12  # that a point may have to be compared with
+ONE_IN = 10  # answers about a point that was judged before is alike, where classes are few ...
+UNLUCKY = 2  # ... but for so many
 SEEN_OF_A_CLASS = 16  # members whose mean stands for it
 
 
@@ -51,38 +52,65 @@ def implied_pairs(
     """Draw pairs whose judgement follows from others, where alike is transitive.
 
     If a and b are alike, and b and c, then so are a and c; if c and d are not alike, neither are a
-    and d. Learned beside what was judged, such pairs let few answers go a long way.
+    and d. Learned beside what was judged, such pairs let few answers go a long way. With so many
+    classes that fewer than one in ten answers about a point that was judged before is alike, few
+    pairs would be learned again and again: none is drawn then.
 
     Parameters
     ----------
     rows : array (n_judged, 2)
-        Pairs that were judged, as row numbers.
+        Pairs that were judged, as row numbers, in the order of their judgements.
     y : array (n_judged,)
         +1 alike, -1 not alike; all answers to the same question.
     n_pairs : int
-        How many to draw, with replacement: half of them alike.
+        How many to draw.
     random_state : int, RandomState or None
 
     Returns
     -------
     rows, y : array (n_drawn, 2) and (n_drawn,)
-        Fewer than asked for, or none, where no pair of a kind follows.
+        Different pairs that were not judged, half of them alike. Fewer than asked for, or
+        none, where fewer of a kind follow.
 
     Examples
     --------
     >>> from metrack import implied_pairs
-    >>> rows, y = implied_pairs([[0, 1], [1, 2], [2, 3]], [1, 1, -1], 100, random_state=0)
-    >>> sorted({(min(row), max(row), int(each)) for row, each in zip(rows.tolist(), y)})
-    [(0, 1, 1), (0, 2, 1), (0, 3, -1), (1, 2, 1), (1, 3, -1), (2, 3, -1)]
+    >>> rows, y = implied_pairs([[0, 1], [1, 2], [1, 3]], [1, 1, -1], 100, random_state=0)
+    >>> sorted((int(each), min(row), max(row)) for row, each in zip(rows.tolist(), y))[-1]
+    (1, 0, 2)
     """
     judged, labels = check_judged(rows, y)
     rng, n_alike = check_random_state(random_state), whole("n_pairs", n_pairs) // 2
+    if not few_classes(judged, labels):
+        return np.empty((0, 2), np.int64), np.empty(0)
     known = groups_of(judged, labels)
-    alike, other = _alike(known, n_alike, rng), _apart(known, n_pairs - n_alike, rng)
-    found = np.concatenate([alike, other])
-    signs = np.repeat([1.0, -1.0], [len(alike), len(other)])
-    order = rng.permutation(len(found))
-    return found[order], signs[order]
+    alike = _not_judged(_alike(known, n_alike, rng), judged)
+    other = _not_judged(_apart(known, n_pairs - n_alike, rng), judged)
+    each = min(len(alike), len(other))
+    found = np.concatenate([alike[:each], other[:each]])
+    order = rng.permutation(2 * each)
+    return found[order], np.repeat([1.0, -1.0], each)[order]
+
+
+def few_classes(rows: Ints, y: Floats) -> bool:
+    """Whether so few classes have come up that points can be compared with each of them.
+
+    A point that was judged before stands for its class: of such questions one in as many as there
+    are classes is answered by alike if nothing is known, and more if anything is. Once there were
+    too few such answers, it is decided.
+    """
+    seen = np.ones(rows.size, bool)
+    seen[np.unique(rows, return_index=True)[1]] = False
+    alike = y[seen.reshape(-1, 2).any(axis=1)] > 0.0
+    enough = UNLUCKY + np.cumsum(alike) >= np.arange(1, len(alike) + 1) / ONE_IN
+    return bool(enough.all())
+
+
+def _not_judged(pairs: Ints, judged: Ints) -> Ints:
+    """Different pairs, in their order, without those that were judged."""
+    both = np.sort(np.concatenate([judged, pairs]), axis=1)
+    _, first = np.unique(both, axis=0, return_index=True)
+    return pairs[np.sort(first[first >= len(judged)]) - len(judged)]
 
 
 def check_judged(rows: ArrayLike, y: LabelsLike) -> tuple[Ints, Floats]:
@@ -138,8 +166,7 @@ def next_questions(
     """Pairs of a point of no class yet, and one of the class that is nearest to it.
 
     Classes are groups that are all told apart from one another. Groups that are not told apart from
-    all of them come first, with the nearest class that has not refused them; then new points. With
-    many classes a point would be refused too often: there is no such pair then.
+    all of them come first, with the nearest class that has not refused them; then new points.
 
     Parameters
     ----------
@@ -153,8 +180,6 @@ def next_questions(
     """
     members, starts, sizes = _members(known)
     classes = _classes(known, sizes)
-    if len(classes) > MOST_CLASSES:
-        return np.empty((0, 2), np.int64)
     refused = known.apart[:, classes].toarray() > 0.0
     open_ = ~refused.all(axis=1)
     open_[classes] = False

@@ -317,7 +317,9 @@ class KernelSADL(WeighedLearner):
         """
         check_is_fitted(self)
         batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
-        return sum(self.engine_.forget_points(each) for each in batch.point_chunks(np.zeros(len(batch))))
+        return sum(
+            self.engine_.forget_points(each) for each in batch.point_chunks(np.zeros(len(batch)))
+        )
 
     def _spaces(self) -> list[str]:
         kernel, gammas = self.resolved_.kernel, self.gammas_

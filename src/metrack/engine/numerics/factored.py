@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack, qr
+from scipy.linalg import lapack, qr, solve_triangular
 
 from metrack.engine.numerics.kernels import Floats
 
-BLOCK = 64  # columns of a matrix that LAPACK works on at a time
 ROUNDING = 1e-14  # a mixture's eigenvalues below this share of the largest are no directions
 
 
@@ -57,15 +56,17 @@ class Factored(NamedTuple):
         if self.outside == 0.0 or rank == 0 or values[-1] == 0.0:
             embedded: Floats = points @ self.components().T
             return embedded
-        # The reflections of `eigenpairs`, applied to points. V is orthonormal: they turn it to the
-        # first axes, or minus these.
-        reflections, tau, _, _ = lapack.dgeqrf(vectors.T)
-        lwork = BLOCK * len(points)
-        turned = lapack.dormqr("L", "T", reflections, tau, points.T, lwork)[0].T
-        turned[:, :rank] *= np.sqrt(values) * np.sign(np.diag(reflections))
-        turned[:, rank:] *= np.sqrt(self.outside)
-        parts = turned[:, :above], turned[:, rank:], turned[:, above:rank]
-        return np.concatenate(parts, axis=1)
+        # The reflections of `eigenpairs`, I - YTY', turn V to the first axes, or minus these: so V
+        # tells the first coordinates, and by them Y the others, in products of matrices alone.
+        reflections = lapack.dgeqrf(vectors.T)[0]
+        along = points @ vectors.T
+        turned = points[:, :rank] - along * np.sign(np.diag(reflections))
+        others = points[:, rank:] - turned @ solve_triangular(
+            reflections[:rank], reflections[rank:].T, trans="T", lower=True, unit_diagonal=True
+        )
+        along *= np.sqrt(values)
+        others *= np.sqrt(self.outside)
+        return np.concatenate([along[:, :above], others, along[:, above:]], axis=1)
 
     def squared_distances(self, u: Floats) -> Floats:
         """Those of differences, row by row."""
