@@ -250,6 +250,6 @@ def test_points_without_labels_count():
         metric.transform_one({"noise": 1}),
     )
     assert sum(v * v for v in here.values()) > 4 * sum(v * v for v in there.values())
-    assert metric.tracker.points_.counts[0] == 200
+    assert metric.tracker.points_.moments.counts[0] == 200
     metric.learn_one({"size": 1.0, "noise": 0.0, "new": 1.0}, "a")
-    assert metric.tracker.points_.mean.shape == (3,)
+    assert metric.tracker.points_.moments.mean.shape == (3,)

@@ -218,22 +218,24 @@ def test_change_is_what_all_pairs_say(tracker):
     assert tracker.change_since(tracker.get_metric(), POINTS, 0).share == 0.0
 
 
-def test_what_has_changed_bounds_what_will_change():
-    """By simulation: as many answers again mostly change no more than the doubling before did."""
+def test_what_will_change_is_mostly_below_what_was_foretold():
+    """By simulation: as many answers again, on streams of several widths, with and without noise.
+
+    Nine of ten were right where AHEAD was chosen; below 30 of 40 is then an event of 0.1 %.
+    """
     right = 0
-    for seed in range(20):
-        points = np.random.default_rng([seed, 0]).normal(size=(300, 5))
-        rows = np.random.default_rng([seed, 1]).integers(300, size=(800, 2))
-        y = judged(rows, points)
-        tracker = SADL(experts="kinds").fit(points[rows[:200]], y[:200])
-        first = tracker.get_metric()
-        expected = tracker.partial_fit(points[rows[200:400]], y[200:400]).change_since(
-            first, points, seed
-        )
-        second = tracker.get_metric()
-        tracker.partial_fit(points[rows[400:]], y[400:])
-        right += tracker.change_since(second, points, seed).share <= expected.high
-    assert right > 10
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        points = rng.normal(size=(300, 3 + seed % 7))
+        rows = rng.integers(300, size=(800, 2))
+        y = judged(rows, points) * np.where(rng.random(800) < 0.1 * (seed % 2), -1, 1)
+        tracker = SADL(preprocessor=points).fit(rows[:200], y[:200])
+        half_way = tracker.get_metric()
+        told = tracker.partial_fit(rows[200:400], y[200:400]).change_since(half_way, points, seed)
+        then = tracker.get_metric()
+        tracker.partial_fit(rows[400:], y[400:])
+        right += tracker.change_since(then, points, seed).share <= told.ahead
+    assert right >= 30
 
 
 def test_change_needs_a_metric_of_this_learner(tracker):
@@ -248,7 +250,7 @@ def test_change_needs_a_metric_of_this_learner(tracker):
 def test_nobody_calls_anything_alike():
     rows = ROWS[:50]
     tracker = COMID().fit(POINTS[rows], judged(rows)).set_threshold(-1.0)
-    assert tracker.change_since(tracker.get_metric(), POINTS, 0) == (0.0, 0.0, 1.0)
+    assert tracker.change_since(tracker.get_metric(), POINTS, 0) == (0.0, 0.0, 1.0, 1.0)
 
 
 @pytest.mark.parametrize("learner", [SADL(), SADL(experts="kinds")], ids=str)

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.linalg import sqrtm
 from sklearn.metrics import roc_auc_score
 
 import metrack
 from metrack import COMID, SADL, FromLabels
 from metrack.estimators import unlabelled
+from metrack.estimators.persistence import pack, unpack
 from tests.estimators.learners import has_matrix, state
 
 RNG = np.random.default_rng(5)
@@ -22,6 +24,25 @@ def pairs(n, seed):
     return POINTS[rows], np.where(LABELS[rows[:, 0]] == LABELS[rows[:, 1]], 1, -1)
 
 
+def textbook_prior(points):
+    """C^1/2 S^-1 C^1/2, by brute force."""
+
+    def shrunk(matrix):
+        return matrix / np.trace(matrix) * len(matrix) + 0.1 * np.eye(len(matrix))
+
+    near = np.zeros((points.shape[1], points.shape[1]))
+    for start in range(0, len(points), 256):
+        block = points[start : start + 256]
+        if start + 256 <= len(points):
+            near *= 1.0 - 256 / 100_000
+        for i, x in enumerate(block):
+            others = np.delete(block, i, axis=0) - x
+            for u in sorted(others, key=np.linalg.norm)[:3]:
+                near += np.outer(u, u)
+    root = sqrtm(shrunk(np.cov(points.T))).real
+    return root @ np.linalg.inv(shrunk(near)) @ root
+
+
 def test_every_online_learner_takes_points(learner, stream):
     n_features = stream.points.shape[1]
     if not has_matrix(learner):
@@ -34,10 +55,9 @@ def test_every_online_learner_takes_points(learner, stream):
         assert not hasattr(learner, "engine_")
         return
     assert learner.observe_points(stream.points) is learner
-    covariance = np.cov(stream.points.T)
-    shrunk = covariance + 0.1 * np.trace(covariance) / n_features * np.eye(n_features)
+    prior = textbook_prior(stream.points)
     M = learner.get_mahalanobis_matrix()
-    np.testing.assert_allclose(M / np.trace(M), shrunk / np.trace(shrunk), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(M / np.trace(M), prior / np.trace(prior), rtol=1e-6, atol=1e-9)
 
 
 def test_what_pairs_teach_is_learned_as_without_points(learner, stream):
@@ -68,14 +88,26 @@ def test_points_help_where_pairs_are_few_and_are_silent_where_they_are_many():
 
 
 def test_calls_of_any_sizes_and_sparse_points_give_the_same_covariance():
-    one = COMID().observe_points(POINTS).points_
+    learner = COMID().observe_points(POINTS)
     many = COMID()
     for start in range(0, len(POINTS), 37):
         many.observe_points(sp.csr_array(POINTS[start : start + 37]))
-    np.testing.assert_array_equal(many.points_.counts, [800, 0])
-    np.testing.assert_allclose(many.points_.mean, one.mean, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(many.points_.scatter, one.scatter, rtol=1e-10, atol=1e-9)
+    one, other = learner.points_.moments, many.points_.moments
+    np.testing.assert_array_equal(other.counts, [800, 0])
+    np.testing.assert_allclose(other.mean, one.mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(other.scatter, one.scatter, rtol=1e-10, atol=1e-9)
     np.testing.assert_allclose(one.scatter / 799, np.cov(POINTS.T), rtol=1e-10, atol=1e-12)
+    for a, b in zip(learner.points_.neighbours, many.points_.neighbours, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_tells_clusters_apart_counts():
+    """All features have the same variance; clusters differ in the first."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(1000, 5))
+    points[:, 0] = rng.choice([-1.0, 1.0], 1000) + 0.1 * points[:, 0]
+    weights = np.diag(COMID().observe_points(points).get_mahalanobis_matrix())
+    assert weights[0] > 2.0 * weights[1:].max()
 
 
 def test_old_points_fade(monkeypatch):
@@ -83,9 +115,10 @@ def test_old_points_fade(monkeypatch):
     seen = unlabelled.take(unlabelled.no_points(1, 0), np.repeat([[-1.0], [1.0]], 400, axis=0))
     for _ in range(30):
         seen = unlabelled.take(seen, np.repeat([[6.0], [14.0]], 200, axis=0))
-    assert seen.counts[0] == 1000
-    assert seen.mean[0] == pytest.approx(10.0, abs=1e-3)
-    assert seen.scatter[0, 0] / seen.counts[0] == pytest.approx(16.0, abs=1e-2)
+    moments = seen.moments
+    assert moments.counts[0] == 1000
+    assert moments.mean[0] == pytest.approx(10.0, abs=1e-3)
+    assert moments.scatter[0, 0] / moments.counts[0] == pytest.approx(16.0, abs=1e-2)
 
 
 def test_points_alone_put_the_mean_pair_at_the_threshold():
@@ -120,8 +153,21 @@ def test_what_is_saved_goes_on_bit_for_bit(tmp_path):
         each.partial_fit(learned[9:], judged[9:]).observe_points(POINTS[:50])
     np.testing.assert_array_equal(loaded.components_, tracker.components_)
     assert state(loaded) == state(tracker)
-    for a, b in zip(loaded.points_, tracker.points_, strict=True):
-        np.testing.assert_array_equal(a, b)
+    for ours, theirs in zip(loaded.points_, tracker.points_, strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_states_from_before_neighbours_were_compared_go_on():
+    written = pack(COMID().observe_points(POINTS))
+    del written.content["learner"]["neighbours"]
+    arrays = {n: each for n, each in written.arrays.items() if not n.startswith("neighbours.")}
+    loaded = unpack(written._replace(arrays=arrays), None, "here")
+    covariance = np.cov(POINTS.T)
+    shrunk = covariance + 0.1 * np.trace(covariance) / 8 * np.eye(8)
+    M = loaded.get_mahalanobis_matrix()
+    np.testing.assert_allclose(M / np.trace(M), shrunk / np.trace(shrunk), rtol=1e-9, atol=1e-12)
+    assert loaded.observe_points(POINTS[:10]).points_.neighbours.n_waiting[0] == 10
 
 
 def test_fit_forgets_points():
@@ -140,9 +186,9 @@ def test_a_wider_learner_keeps_its_points():
 
 def test_labelled_learners_take_points_too():
     model = FromLabels(SADL(experts="kinds"), random_state=0).observe_points(POINTS)
-    assert model.learner_.points_.counts[0] == 800
+    assert model.learner_.points_.moments.counts[0] == 800
     assert model.partial_fit(POINTS[:20], LABELS[:20]).transform(POINTS).shape == (800, 8)
-    assert model.learner_.points_.counts[1] > 0
+    assert model.learner_.points_.moments.counts[1] > 0
 
 
 def test_bad_points_change_nothing():
@@ -153,6 +199,6 @@ def test_bad_points_change_nothing():
     with pytest.raises(ValueError, match="X has 3 features, but the metric was learned on 8"):
         tracker.observe_points(POINTS[:, :3])
     np.testing.assert_array_equal(tracker.components_, before)
-    assert tracker.points_.counts[0] == 800
+    assert tracker.points_.moments.counts[0] == 800
     with pytest.raises(ValueError, match="up to 1,024 features; got 1,025"):
         COMID().observe_points(np.zeros((2, 1025)))

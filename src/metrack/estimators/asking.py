@@ -152,10 +152,9 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
     ) -> active.Change:
         """How many judgements the pairs since an earlier moment have changed: when to stop asking.
 
-        Each further answer changes less than those before, as long as the question stays the same.
-        So where few judgements have changed while the number of answers has doubled, as many
-        answers again will mostly change no more (13 of 20 simulated streams; the threshold goes on
-        moving a little).
+        As long as the question stays the same, later answers change no more than earlier ones. So
+        compare with half as many answers ago: ``ahead`` says how much as many answers again
+        will change at most.
 
         Parameters
         ----------
@@ -169,8 +168,8 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         Returns
         -------
         Change
-            The share of judgements that differ, and its 95 % interval. Of all pairs that are
-            called alike now or were then: others are nearly all, whatever was learned.
+            The share of judgements that differ, its 95 % interval, and what is ahead. Of all pairs
+            that are called alike now or were then: others are nearly all, whatever was learned.
 
         Examples
         --------
@@ -182,7 +181,7 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         >>> tracker = SADL().fit(X[rows[:500]], y[:500])
         >>> half_way = tracker.get_metric()
         >>> change = tracker.partial_fit(X[rows[500:]], y[500:]).change_since(half_way, X, 0)
-        >>> change.low <= change.share <= change.high < 0.2
+        >>> change.low <= change.share <= change.high <= change.ahead < 0.3
         True
         """
         check_is_fitted(self)

@@ -220,7 +220,7 @@ class OnlineLearner(Asking):
         """What `observe` does, with pairs and labels that have been checked; it is started."""
         self._forget_read_outs()
         if self.points_ is not None:
-            self.points_.counts[1] += int(np.sum(y > 0.0))
+            self.points_.moments.counts[1] += int(np.sum(y > 0.0))
         engine = self.engine_
         return np.concatenate(
             [engine.observe(pairs, self._draws(len(pairs.y))) for pairs in batch.chunks(y)]

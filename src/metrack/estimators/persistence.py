@@ -8,6 +8,7 @@ below, whatever Python calls them.
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,7 +41,7 @@ from metrack.engine.representations.protocol import REPRESENTATIONS
 from metrack.estimators.inputs import check_preprocessor
 from metrack.estimators.resolved import Engine, Resolved, from_plain, to_plain
 from metrack.estimators.settings import Seed
-from metrack.estimators.unlabelled import Points
+from metrack.estimators.unlabelled import Moments, Neighbours, Points, no_neighbours
 from metrack.registry import ONLINE, PAIR_LEARNERS, SAVED, estimator
 from metrack.storage import (
     WRONG,
@@ -91,7 +92,8 @@ RECORDS: dict[str, Any] = {
     "plain_counters": targets.COUNTERS,
     "dense_metric": targets.Metric,
     "similarity": oasis.Similarity,
-    "unlabelled_points": Points,
+    "unlabelled_points": Moments,
+    "neighbours": Neighbours,
 }
 NOT_SAVED = {"preprocessor", "random_state", "learner"}  # the data's; part of the generator; nested
 GENERATOR_SIZE = 624  # numbers of a Mersenne twister
@@ -259,7 +261,7 @@ def _pack_online(learner: Online, arrays: Arrays) -> dict[str, Any]:
             name: [_pack_parts(each, f"{name}.{i}.", arrays) for i, each in enumerate(inside)]
             for name, inside in _inside(learner.engine_).items()
         },
-        "points": learner.points_ and _pack_record(learner.points_, "points", arrays),
+        **_pack_points(learner.points_, arrays),
         "threshold": learner.set_by_hand_.get("threshold"),
         "generator": _pack_generator(learner.random_state, learner.rng_, arrays, "generator"),
     }
@@ -272,14 +274,31 @@ def _unpack_online(learner: Online, described: Mapping[str, Any], arrays: Arrays
     engine = _unpack_engine(resolved, described, arrays)
     learner.random_state, rng = _unpack_generator(described["generator"], arrays, "generator")
     learner.restore(resolved, engine, rng)
-    if (points := described.get("points")) is not None:  # states before there were any have none
-        sizes = {"n": resolved.n_features}
-        learner.points_ = _unpack_record(Points, "points", points, arrays, sizes)
+    learner.points_ = _unpack_points(described, arrays, resolved.n_features)
     if described["threshold"] is not None:
         number = Number(-LARGEST_FLOAT)
         threshold = number.checked(described["threshold"], "threshold", {})
         learner.set_by_hand_["threshold"] = threshold
     return learner
+
+
+def _pack_points(points: Points | None, arrays: Arrays) -> dict[str, Any]:
+    if points is None:
+        return {"points": None}
+    return {
+        "points": _pack_record(points.moments, "points", arrays),
+        "neighbours": _pack_record(points.neighbours, "neighbours", arrays),
+    }
+
+
+def _unpack_points(described: Mapping[str, Any], arrays: Arrays, n_features: int) -> Points | None:
+    """What is known of unlabelled points; states before there was such a part have none."""
+    if (moments := described.get("points")) is None:
+        return None
+    sizes, neighbours = {"n": n_features}, no_neighbours(n_features)
+    if (found := described.get("neighbours")) is not None:
+        neighbours = _unpack_record(Neighbours, "neighbours", found, arrays, sizes)
+    return Points(_unpack_record(Moments, "points", moments, arrays, sizes), neighbours)
 
 
 def _check_settings(settings: Mapping[str, Any], resolved: Mapping[str, Any]) -> None:
@@ -297,7 +316,7 @@ def _unpack_engine(resolved: Resolved, described: Mapping[str, Any], arrays: Arr
     Which parts there are is learned from the smallest such engine; the whole one is built when the
     file was found to have them: nothing is allocated for what a manifest only claims.
     """
-    small: Any = resolved.smallest().build()
+    small = _smallest(resolved)
     found = [_unpack_parts(small, "", described["parts"], arrays, resolved.n_features)]
     sizes = {
         "banks": getattr(resolved, "dimensions", list),
@@ -318,6 +337,12 @@ def _unpack_engine(resolved: Resolved, described: Mapping[str, Any], arrays: Arr
             setattr(holder, name, record)
     engine.check()
     return engine  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=16)
+def _smallest(resolved: Resolved) -> Any:
+    """An engine to look at: states of many keys have the same settings."""
+    return resolved.smallest().build()
 
 
 def _inside(engine: Any) -> dict[str, tuple[Any, ...]]:

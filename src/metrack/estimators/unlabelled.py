@@ -1,50 +1,78 @@
-"""What points without judgements say: directions in which they vary much tend to carry meaning.
+"""What points without judgements say: what tells neighbours from others tends to carry meaning.
 
-The prior is M0 = C + shrinkage, C the covariance of the points. While few pairs are known to be
-alike, what is put out is (1 - share) M + share M0, both with the same mean squared distance; the
-share falls fast with that number. What is learned does not change.
+The prior is M0 = C^1/2 S^-1 C^1/2, both shrunk: C is the covariance of the points, S that of the
+differences between neighbours. Directions in which all points differ, but neighbours little, are
+those of clusters. While few pairs are known to be alike, what is put out is
+(1 - share) M + share M0, both with the same mean squared distance; the share falls fast with that
+number. What is learned does not change.
 """
 
 from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.numerics.records import counts, floats
 
 SHRINKAGE = 0.1  # of the mean variance, added to all directions
+NEIGHBOURS = 3  # of each point ...
+COMPARED = 256  # ... among so many that came one after another
 ENOUGH = 14.0  # alike pairs, at which the prior has half a share ...
 STEEPNESS = 4  # ... and how fast it falls with more
 REMEMBERED = 100_000  # points; older ones fade, as points may drift
 WIDEST = 1024  # features, whose covariance is kept
 BLOCK = 4096  # points taken at a time
+NO_SHARE = 1e-6  # of the prior: less is none
 
 
-class Points(NamedTuple):
-    """What is known of unlabelled points."""
+class Moments(NamedTuple):
+    """Mean and covariance of the points, and how much is known beside them."""
 
     counts: Annotated[Ints, counts(2)]  # points, as many as are remembered; alike pairs learned
     mean: Annotated[Floats, floats("n")]
     scatter: Annotated[Floats, floats("n", "n")]  # sum of (x - mean)(x - mean)'
 
 
+class Neighbours(NamedTuple):
+    """How neighbours differ, and points that have not been compared yet."""
+
+    scatter: Annotated[Floats, floats("n", "n")]  # sum of uu', u the differences
+    waiting: Annotated[Floats, floats(COMPARED, "n")]
+    n_waiting: Annotated[Ints, counts(1, most=COMPARED - 1)]
+
+
+class Points(NamedTuple):
+    """What is known of unlabelled points."""
+
+    moments: Moments
+    neighbours: Neighbours
+
+
 def no_points(n_features: int, n_pairs: int) -> Points:
     """Nothing seen yet; pairs that were learned before all count as alike."""
     zeros = np.zeros(n_features), np.zeros((n_features, n_features))
-    return Points(np.array([0, n_pairs]), *zeros)
+    return Points(Moments(np.array([0, n_pairs]), *zeros), no_neighbours(n_features))
+
+
+def no_neighbours(n_features: int) -> Neighbours:
+    """Nothing compared yet."""
+    scatter = np.zeros((n_features, n_features))
+    return Neighbours(scatter, np.zeros((COMPARED, n_features)), np.zeros(1, np.int64))
 
 
 def take(seen: Points, X: Floats | sp.csr_array) -> Points:
     """What is known after more points."""
     for start in range(0, X.shape[0], BLOCK):
         block = X[start : start + BLOCK]
-        seen = _take(seen, block.toarray() if isinstance(block, sp.csr_array) else block)
+        block = block.toarray() if isinstance(block, sp.csr_array) else block
+        seen = Points(_take(seen.moments, block), _compare(seen.neighbours, block))
     return seen
 
 
-def _take(seen: Points, block: Floats) -> Points:
+def _take(seen: Moments, block: Floats) -> Moments:
     before, added = seen.counts[0], len(block)
     kept = min(before, max(REMEMBERED - added, 0))
     mean = block.mean(axis=0)
@@ -52,14 +80,46 @@ def _take(seen: Points, block: Floats) -> Points:
     total = kept + added
     scatter = seen.scatter * (kept / max(before, 1)) + centred.T @ centred
     scatter += (kept * added / total) * np.outer(apart, apart)
-    return Points(np.array([total, seen.counts[1]]), seen.mean + apart * added / total, scatter)
+    return Moments(np.array([total, seen.counts[1]]), seen.mean + apart * added / total, scatter)
+
+
+def _compare(seen: Neighbours, block: Floats) -> Neighbours:
+    """Compare points with one another as soon as enough of them wait."""
+    scatter, waiting, n_waiting = seen.scatter, seen.waiting.copy(), int(seen.n_waiting[0])
+    while len(block) > 0:
+        taken = min(COMPARED - n_waiting, len(block))
+        waiting[n_waiting : n_waiting + taken] = block[:taken]
+        block, n_waiting = block[taken:], n_waiting + taken
+        if n_waiting == COMPARED:
+            scatter = scatter * (1.0 - COMPARED / REMEMBERED) + _between(waiting)
+            n_waiting = 0
+    return Neighbours(scatter, waiting, np.array([n_waiting]))
+
+
+def _between(points: Floats) -> Floats:
+    """The sum of uu', u the differences between points and their nearest neighbours."""
+    if len(points) < 2:
+        return np.zeros((points.shape[1], points.shape[1]))
+    squares = cdist(points, points, "sqeuclidean")
+    np.fill_diagonal(squares, np.inf)
+    nearest = np.argsort(squares, axis=1, kind="stable")[:, : min(NEIGHBOURS, len(points) - 1)]
+    u = (points[:, None] - points[nearest]).reshape(-1, points.shape[1])
+    found: Floats = u.T @ u
+    return found
 
 
 def widen(seen: Points, n_features: int) -> Points:
     """The same with more features, which have been 0 so far."""
-    more = n_features - len(seen.mean)
-    return seen._replace(
-        mean=np.pad(seen.mean, (0, more)), scatter=np.pad(seen.scatter, ((0, more), (0, more)))
+    moments, neighbours = seen
+    more = n_features - len(moments.mean)
+    return Points(
+        moments._replace(
+            mean=np.pad(moments.mean, (0, more)), scatter=np.pad(moments.scatter, (0, more))
+        ),
+        neighbours._replace(
+            scatter=np.pad(neighbours.scatter, (0, more)),
+            waiting=np.pad(neighbours.waiting, ((0, 0), (0, more))),
+        ),
     )
 
 
@@ -68,17 +128,34 @@ def with_prior(metric: Factored, seen: Points, mu: float, n_pairs: int) -> Facto
 
     Before the first pair it is the prior alone, on which the mean pair is at the threshold.
     """
-    covariance = seen.scatter / max(seen.counts[0] - 1, 1)
-    variance = np.trace(covariance) / len(covariance)
-    if variance <= 0.0:
+    n_points, n_alike = seen.moments.counts
+    share = 1.0 / (1.0 + (n_alike / ENOUGH) ** STEEPNESS)
+    covariance = seen.moments.scatter / max(n_points - 1, 1)
+    if np.trace(covariance) <= 0.0 or (n_pairs > 0 and share < NO_SHARE):
         return metric
-    prior = covariance / variance + SHRINKAGE * np.eye(len(covariance))
+    prior = _prior(covariance, seen.neighbours)
     learned, spread = metric.matrix(), np.sum(prior * covariance)
     if n_pairs == 0:
         mixed = prior * (mu / (2.0 * spread))
     else:
-        share = 1.0 / (1.0 + (seen.counts[1] / ENOUGH) ** STEEPNESS)
         mixed = (1.0 - share) * learned
         mixed += prior * (share * np.sum(learned * covariance) / spread)
     values, vectors = np.linalg.eigh(mixed)
     return Factored(np.maximum(values[::-1], 0.0), vectors.T[::-1], 0.0)
+
+
+def _prior(covariance: Floats, seen: Neighbours) -> Floats:
+    """M0, up to a factor. Without neighbours, S is taken to be the same in all directions."""
+    near = seen.scatter + _between(seen.waiting[: seen.n_waiting[0]])
+    values, vectors = np.linalg.eigh(_shrunk(covariance))
+    root = (vectors * np.sqrt(values)) @ vectors.T
+    found = root @ np.linalg.solve(_shrunk(near), root)
+    symmetric: Floats = 0.5 * (found + found.T)
+    return symmetric
+
+
+def _shrunk(covariance: Floats) -> Floats:
+    """Of mean variance 1 before the shrinkage, if there is any."""
+    variance = np.trace(covariance) / len(covariance)
+    scaled = covariance / variance if variance > 0.0 else np.zeros_like(covariance)
+    return scaled + SHRINKAGE * np.eye(len(covariance))
