@@ -112,11 +112,20 @@ class Transitive(Asker):
             self.tracker.observe(rows, y)
 
 
+class AsThePageSays(Transitive):
+    """That, and `observe_points` before the first question."""
+
+    def __init__(self, X, rng):
+        super().__init__(X, rng)
+        self.tracker.observe_points(np.arange(len(X)))
+
+
 ASKERS = {
     "random": Asker,
     "nearest to the threshold": Nearest,
     "suggested": Suggested,
     "suggested, with judged": Transitive,
+    "and with points": AsThePageSays,
 }
 
 
