@@ -144,6 +144,14 @@ def curves(kind, X, questions, seed):
     return found
 
 
+def line(way, curve, goal, every, shown):
+    """AUC after some numbers of answers, and how many it takes to the goal."""
+    there = np.flatnonzero(curve >= goal)
+    needed = f"{every * (there[0] + 1):,}" if there.size else f"> {every * len(curve):,}"
+    scores = "  ".join(f"{curve[n // every - 1]:.3f}" for n in shown)
+    return f"  {way:26s}{scores}   {needed}"
+
+
 def compare(name, seeds):
     X, questions = load(name)
     found = {
@@ -160,10 +168,7 @@ def compare(name, seeds):
         goal = by_way["random"][-1]
         print(f"\n{name}, {question}: AUC after {SHOWN} answers; answers to {goal:.3f}")
         for way, curve in by_way.items():
-            there = np.flatnonzero(curve >= goal)
-            needed = f"{EVERY * (there[0] + 1):,}" if there.size else f"> {ANSWERS:,}"
-            shown = "  ".join(f"{curve[n // EVERY - 1]:.3f}" for n in SHOWN)
-            print(f"  {way:26s}{shown}   {needed}", flush=True)
+            print(line(way, curve, goal, EVERY, SHOWN), flush=True)
     return {q: {w: c.round(5).tolist() for w, c in by_way.items()} for q, by_way in means.items()}
 
 

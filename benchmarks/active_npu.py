@@ -47,7 +47,7 @@ class ByNPU(active.Transitive):
 
     def __init__(self, X, rng, labels):
         super().__init__(X, rng)
-        np.random.seed(int(rng.integers(2**31)))  # noqa: NPY002, it draws from there
+        np.random.seed(int(rng.integers(2**31)))  # noqa: NPY002, NPU draws from this generator
         oracle = Logged(labels)
         NPU(PCKMeans(n_clusters=len(np.unique(labels)))).fit(X, oracle=oracle)
         self.asked = deque(oracle.asked)
@@ -88,10 +88,7 @@ def main():
     for way in WAYS:
         mean = np.mean([curve(way, X, labels, seed) for seed in range(asked.seeds)], axis=0)
         goal = mean[-1] if goal is None else goal
-        there = np.flatnonzero(mean >= goal)
-        needed = EVERY * (there[0] + 1) if there.size else f"> {ANSWERS}"
-        shown = "  ".join(f"{mean[n // EVERY - 1]:.3f}" for n in SHOWN)
-        print(f"  {way:26s}{shown}   {needed}", flush=True)
+        print(active.line(way, mean, goal, EVERY, SHOWN), flush=True)
 
 
 if __name__ == "__main__":

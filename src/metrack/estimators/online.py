@@ -127,11 +127,11 @@ class OnlineLearner(Asking):
     def observe_points(self, X: PointsLike) -> Self:
         """Learn from points without judgements, any number of them, before pairs or in between.
 
-        Directions in which points vary much tend to carry meaning. So until some pairs are known to
-        be alike (14 have half a say, 50 nearly all), the metric that is put out rests in
-        part on the covariance of the points; without any pair, altogether. What pairs
-        teach is learned as without points. Best called before the first pair: pairs learned
-        earlier are taken for alike ones.
+        Directions in which points differ much, but neighbours little, tend to carry meaning. So
+        until some pairs are known to be alike (14 have half a say, 50 nearly all), the metric
+        that is put out rests in part on the covariances of both; without any pair, altogether.
+        What pairs teach is learned as without points. Best called before the first pair: pairs
+        learned earlier are taken for alike ones.
 
         Parameters
         ----------

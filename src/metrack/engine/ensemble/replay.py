@@ -74,13 +74,15 @@ def same(kept: Floats, given: Floats) -> NDArray[np.bool_]:
 
     They are known by their directions: the units were those of their time.
     """
-    kept, given = (
-        np.divide(each, length, where=length > 0.0, out=np.zeros_like(each))
-        for each in (kept, given)
-        for length in [np.linalg.norm(each, axis=1, keepdims=True)]
-    )
-    cosines = np.abs(kept @ given.T)
+    cosines = np.abs(_directions(kept) @ _directions(given).T)
     found: NDArray[np.bool_] = np.any(cosines > 1.0 - SAME, axis=1)
+    return found
+
+
+def _directions(u: Floats) -> Floats:
+    """Rows of length 1; those of length 0 stay."""
+    lengths = np.linalg.norm(u, axis=1, keepdims=True)
+    found: Floats = np.divide(u, lengths, where=lengths > 0.0, out=np.zeros_like(u))
     return found
 
 
