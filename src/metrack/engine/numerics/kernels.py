@@ -18,6 +18,7 @@ from numba.core.registry import CPUDispatcher
 from numpy.typing import NDArray
 
 from metrack.engine.numerics.caching import SourceCache
+from metrack.engine.numerics.linking import LinkedCompiler
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,7 +31,12 @@ njit: Any = numba.njit  # its type knows only part of its options
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # What only compiled code calls needs no bridge from Python objects, and holds no references to
 # count: arrays belong to the caller. Counting them took more time than a step of a small learner.
-ROUTINE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+ROUTINE: dict[str, Any] = {
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "_nrt": False,
+    "pipeline_class": LinkedCompiler,
+}
 PATIENCE = 2.0  # seconds of compilation before a word about it
 
 
