@@ -60,6 +60,7 @@ WAYS = {
     "random": lambda X, rng, labels: active.Asker(X, rng),
     "NPU": ByNPU,
     "suggested, with judged": lambda X, rng, labels: active.Transitive(X, rng),
+    "and with points": lambda X, rng, labels: active.AsThePageSays(X, rng),
 }
 
 

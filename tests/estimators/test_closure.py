@@ -80,12 +80,12 @@ def test_questions_compare_points_of_no_class_with_classes_that_may_be_theirs():
 
 
 def test_many_classes_are_not_asked_through():
-    """Point 0 is compared with one after the other: 20 refusals are bad luck, 21 are too many."""
+    """Point 0 is compared with one after the other: 30 refusals are bad luck, 31 are too many."""
     rows = np.array([(0, i) for i in range(1, 60)])
     y = np.full(59, -1.0)
-    assert few_classes(rows[:21], y[:21])  # of which the first is about no point judged before
-    assert not few_classes(rows[:22], y[:22])
-    y[22:] = 1.0
+    assert few_classes(rows[:31], y[:31])  # of which the first is about no point judged before
+    assert not few_classes(rows[:32], y[:32])
+    y[32:] = 1.0
     assert not few_classes(rows, y)  # it is decided
     assert implied_pairs(rows, y, 10, random_state=0)[0].shape == (0, 2)
     y[:] = -1.0

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.linalg import sqrtm
+from scipy.linalg import fractional_matrix_power, sqrtm
 from sklearn.metrics import roc_auc_score
 
 import metrack
 from metrack import COMID, SADL, FromLabels
+from metrack.engine.numerics.factored import Factored
 from metrack.estimators import unlabelled
 from metrack.estimators.persistence import pack, unpack
 from tests.estimators.learners import has_matrix, state
@@ -60,16 +61,66 @@ def test_every_online_learner_takes_points(learner, stream):
     np.testing.assert_allclose(M / np.trace(M), prior / np.trace(prior), rtol=1e-6, atol=1e-9)
 
 
-def test_what_pairs_teach_is_learned_as_without_points(learner, stream):
+def textbook_start(points):
+    """M0^1/4, on which points are as far from one another as they were, root mean square."""
+    root = np.real(fractional_matrix_power(textbook_prior(points), 0.25))
+    covariance = np.cov(points.T)
+    return root * np.sqrt(np.trace(covariance) / np.trace(root @ covariance @ root))
+
+
+def test_learning_starts_half_way_to_the_prior(learner, stream):
+    """As if points had been given by coordinates in which plain distance is M0^1/2."""
     if not learner.takes_points(stream.points.shape[1]):
         pytest.skip("takes no points")
     with_points = type(learner)(**learner.get_params()).observe_points(stream.points)
-    a, b = (each.observe(stream.pairs, stream.y) for each in (learner, with_points))
-    np.testing.assert_array_equal(a, b)
-    ours, theirs = state(with_points), state(learner)
-    assert {k: v for k, v in ours.items() if k.startswith("engine")} == {
-        k: v for k, v in theirs.items() if k.startswith("engine")
-    }
+    of_features = getattr(learner, "regularizer", None) == "l1"
+    root = np.eye(stream.points.shape[1]) if of_features else textbook_start(stream.points)
+    a, b = learner.observe(stream.pairs @ root, stream.y), with_points.observe(*stream[2:])
+    np.testing.assert_allclose(b, a, rtol=1e-6, atol=1e-9)
+    if not of_features:
+        found = with_points.points_.start.on_points(with_points.engine_.metric(0)).matrix()
+        expected = root @ learner.engine_.metric(0).matrix() @ root
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+def test_the_committee_judges_points_too():
+    tracker = SADL(experts="kinds").observe_points(POINTS).partial_fit(*pairs(300, 7))
+    mean = sum(each.weight * each.components.T @ each.components for each in tracker._committee())
+    np.testing.assert_allclose(mean, tracker.get_mahalanobis_matrix(), rtol=1e-3, atol=1e-3)
+
+
+def test_the_rank_of_a_metric_stays():
+    rng = np.random.default_rng(0)
+    start = unlabelled.settled(COMID().observe_points(POINTS).points_).start
+    vectors = np.linalg.qr(rng.normal(size=(8, 8)))[0][:3]
+    found = start.on_points(Factored(np.array([3.0, 2.0, 1.0]), vectors, 0.0))
+    assert found.vectors.shape == (3, 8)
+    np.testing.assert_allclose(found.vectors @ found.vectors.T, np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("points", [POINTS[:8], np.ones((20, 8))])
+def test_few_points_or_equal_ones_leave_the_start_where_it_was(points):
+    learned, judged = pairs(30, 8)
+    tracker, plain = COMID().observe_points(points), COMID()
+    assert tracker.partial_fit(learned, judged).points_.start is None
+    np.testing.assert_array_equal(
+        tracker.engine_.metric(0).matrix(), plain.fit(learned, judged).engine_.metric(0).matrix()
+    )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_pairs_in_calls_of_any_sizes_lead_to_the_same_state(sparse):
+    rows = np.random.default_rng(9).integers(len(POINTS), size=(120, 2))
+    y = np.where(LABELS[rows[:, 0]] == LABELS[rows[:, 1]], 1, -1)
+    one, many = (
+        SADL(preprocessor=sp.csr_array(POINTS) if sparse else POINTS).observe_points(range(800))
+        for _ in range(2)
+    )
+    one.observe(rows, y)
+    for start in range(0, 120, 7):
+        many.observe(rows[start : start + 7], y[start : start + 7])
+    assert state(one) == state(many)
+    assert one.forget(rows[:5]) == 5
 
 
 def test_points_help_where_pairs_are_few_and_are_silent_where_they_are_many():
@@ -182,6 +233,15 @@ def test_a_wider_learner_keeps_its_points():
     after = tracker.widen(10).get_mahalanobis_matrix()
     assert after.shape == (10, 10)
     assert np.corrcoef(after[:8, :8].ravel(), before.ravel())[0, 1] > 0.99
+
+
+def test_a_wider_learner_keeps_its_start():
+    learned, judged = pairs(300, 6)
+    tracker = SADL().observe_points(POINTS).partial_fit(learned, judged)
+    before = tracker.pair_distance(learned)
+    wider = np.pad(learned, ((0, 0), (0, 0), (0, 2)))
+    np.testing.assert_allclose(tracker.widen(10).pair_distance(wider), before, rtol=1e-3)
+    assert tracker.partial_fit(wider, judged).n_pairs_seen_ == 600
 
 
 def test_labelled_learners_take_points_too():

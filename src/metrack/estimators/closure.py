@@ -19,7 +19,7 @@ from metrack.estimators.inputs import LabelsLike, check_labels
 from metrack.estimators.settings import Seed, whole
 
 ONE_IN = 10  # answers about a point that was judged before is alike, where classes are few ...
-UNLUCKY = 2  # ... but for so many
+UNLUCKY = 3  # ... but for so many
 SEEN_OF_A_CLASS = 16  # members whose mean stands for it
 
 

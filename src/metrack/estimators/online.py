@@ -127,11 +127,13 @@ class OnlineLearner(Asking):
     def observe_points(self, X: PointsLike) -> Self:
         """Learn from points without judgements, any number of them, before pairs or in between.
 
-        Directions in which points differ much, but neighbours little, tend to carry meaning. So
-        until some pairs are known to be alike (14 have half a say, 50 nearly all), the metric
-        that is put out rests in part on the covariances of both; without any pair, altogether.
-        What pairs teach is learned as without points. Best called before the first pair: pairs
-        learned earlier are taken for alike ones.
+        Directions in which points differ much, but neighbours little, tend to carry meaning. What
+        is known of them when the first pair comes decides where learning starts: half-way
+        between plain distance and what the points say; but with ``regularizer="l1"``, which is
+        about single features. And until some pairs are known to be alike (14 have half
+        a say, 50 nearly all), the metric that is put out rests in part on the points;
+        without any pair, altogether. Best called before the first pair: pairs learned
+        earlier are taken for alike ones.
 
         Parameters
         ----------
@@ -187,8 +189,9 @@ class OnlineLearner(Asking):
             1,024, above 64 features the last 64. None where nothing is replayed.
         """
         check_is_fitted(self)
-        batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
-        return sum(self._forget(u) for u in batch.pieces())
+        batch, start = PairBatch(pairs, self.preprocessor_, self.n_features_in_), self._start_of()
+        pieces = batch.pieces() if start is None else (u @ start.root for u in batch.pieces())
+        return sum(self._forget(u) for u in pieces)
 
     def _forget(self, u: Points) -> int:
         """Of a learner that replays nothing."""
@@ -220,20 +223,32 @@ class OnlineLearner(Asking):
         """What `observe` does, with pairs and labels that have been checked; it is started."""
         self._forget_read_outs()
         if self.points_ is not None:
-            self.points_.moments.counts[1] += int(np.sum(y > 0.0))
-        engine = self.engine_
+            self.points_ = self._before_pairs(self.points_, y)
+        engine, start = self.engine_, self._start_of()
+        chunks = batch.chunks(y) if start is None else map(start.as_learned, batch.chunks(y))
         return np.concatenate(
-            [engine.observe(pairs, self._draws(len(pairs.y))) for pairs in batch.chunks(y)]
+            [engine.observe(pairs, self._draws(len(pairs.y))) for pairs in chunks]
         )
+
+    def _before_pairs(self, points: unlabelled.Points, y: Floats) -> unlabelled.Points:
+        """Settle the start, if no pair came before; count those that are alike."""
+        if self.engine_.n_pairs == 0 and getattr(self, "regularizer", None) != "l1":
+            points = unlabelled.settled(points)
+        points.moments.counts[1] += int(np.sum(y > 0.0))
+        return points
+
+    def _start_of(self) -> unlabelled.Start | None:
+        """Where learning started, if not from plain distance."""
+        return self.points_ and self.points_.start
 
     def _put_out(self) -> Factored:
         return self._with_points(self._metric())
 
     def _with_points(self, metric: Factored) -> Factored:
-        """A metric together with what points without judgements say, as long as that counts."""
+        """What was learned, together with what points without judgements say."""
         if self.points_ is None:
             return metric
-        return unlabelled.with_prior(metric, self.points_, self._mu(), self.engine_.n_pairs)
+        return unlabelled.on_points(metric, self.points_, self._mu(), self.engine_.n_pairs)
 
     def _draws(self, n_pairs: int) -> Floats:
         return np.empty(0)
@@ -372,10 +387,13 @@ class EnsembleLearner(OnlineLearner):
             return super()._committee()
         if "committee" not in self._computed:
             engine = self.engine_
-            p, mu = engine.weights, engine.mu
+            p, mu, start = engine.weights, engine.mu, self._start_of()
+            metrics = [engine.metric(j).components() for j in range(len(p))]
+            if start is not None:
+                metrics = [components @ start.root for components in metrics]
             self._computed["committee"] = [
-                active.Expert(engine.metric(j).components(), float(mu[j]), float(p[j]))
-                for j in range(len(p))
+                active.Expert(components, float(mu[j]), float(p[j]))
+                for j, components in enumerate(metrics)
             ]
         committee: list[active.Expert] = self._computed["committee"]
         return committee

@@ -41,7 +41,7 @@ from metrack.engine.representations.protocol import REPRESENTATIONS
 from metrack.estimators.inputs import check_preprocessor
 from metrack.estimators.resolved import Engine, Resolved, from_plain, to_plain
 from metrack.estimators.settings import Seed
-from metrack.estimators.unlabelled import Moments, Neighbours, Points, no_neighbours
+from metrack.estimators.unlabelled import Moments, Neighbours, Points, Start, no_neighbours
 from metrack.registry import ONLINE, PAIR_LEARNERS, SAVED, estimator
 from metrack.storage import (
     WRONG,
@@ -94,6 +94,7 @@ RECORDS: dict[str, Any] = {
     "similarity": oasis.Similarity,
     "unlabelled_points": Moments,
     "neighbours": Neighbours,
+    "start": Start,
 }
 NOT_SAVED = {"preprocessor", "random_state", "learner"}  # the data's; part of the generator; nested
 GENERATOR_SIZE = 624  # numbers of a Mersenne twister
@@ -285,9 +286,11 @@ def _unpack_online(learner: Online, described: Mapping[str, Any], arrays: Arrays
 def _pack_points(points: Points | None, arrays: Arrays) -> dict[str, Any]:
     if points is None:
         return {"points": None}
+    moments, neighbours, start = points
     return {
-        "points": _pack_record(points.moments, "points", arrays),
-        "neighbours": _pack_record(points.neighbours, "neighbours", arrays),
+        "points": _pack_record(moments, "points", arrays),
+        "neighbours": _pack_record(neighbours, "neighbours", arrays),
+        "start": None if start is None else _pack_record(start, "start", arrays),
     }
 
 
@@ -295,10 +298,12 @@ def _unpack_points(described: Mapping[str, Any], arrays: Arrays, n_features: int
     """What is known of unlabelled points; states before there was such a part have none."""
     if (moments := described.get("points")) is None:
         return None
-    sizes, neighbours = {"n": n_features}, no_neighbours(n_features)
+    sizes, neighbours, start = {"n": n_features}, no_neighbours(n_features), None
     if (found := described.get("neighbours")) is not None:
         neighbours = _unpack_record(Neighbours, "neighbours", found, arrays, sizes)
-    return Points(_unpack_record(Moments, "points", moments, arrays, sizes), neighbours)
+    if (found := described.get("start")) is not None:
+        start = _unpack_record(Start, "start", found, arrays, sizes)
+    return Points(_unpack_record(Moments, "points", moments, arrays, sizes), neighbours, start)
 
 
 def _check_settings(settings: Mapping[str, Any], resolved: Mapping[str, Any]) -> None:

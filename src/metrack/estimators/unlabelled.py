@@ -2,19 +2,25 @@
 
 The prior is M0 = C^1/2 S^-1 C^1/2, both shrunk: C is the covariance of the points, S that of the
 differences between neighbours. Directions in which all points differ, but neighbours little, are
-those of clusters. While few pairs are known to be alike, what is put out is
-(1 - share) M + share M0, both with the same mean squared distance; the share falls fast with that
-number. What is learned does not change.
+those of clusters. It is of use twice:
+
+1. Learning starts from M0^1/2, half-way from plain distance to the prior, and is pulled back
+   there: pairs are learned as M0^1/4 u, and what is plain distance to a learner is M0^1/2. This is
+   settled when the first pair comes, by the points of which it is known then.
+2. While few pairs are known to be alike, what is put out is (1 - share) M + share M0, both with
+   the same mean squared distance; the share falls fast with that number.
 """
 
 from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import block_diag
 from scipy.spatial.distance import cdist
 
-from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.factored import ROUNDING, Factored
 from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.engine.numerics.pairs import Pairs, turned
 from metrack.engine.numerics.records import counts, floats
 
 SHRINKAGE = 0.1  # of the mean variance, added to all directions
@@ -44,11 +50,29 @@ class Neighbours(NamedTuple):
     n_waiting: Annotated[Ints, counts(1, most=COMPARED - 1)]
 
 
+class Start(NamedTuple):
+    """Where learning starts: M = root^2 is plain distance to learners."""
+
+    # Shrinkage keeps it far from these bounds.
+    root: Annotated[Floats, floats("n", "n", least=-1e3, most=1e3)]
+
+    def as_learned(self, pairs: Pairs) -> Pairs:
+        """Pairs as learners see them."""
+        return turned(pairs, self.root)
+
+    def on_points(self, metric: Factored) -> Factored:
+        """What learners found, as a metric on points."""
+        values, vectors = np.linalg.eigh(self.root @ metric.matrix() @ self.root)
+        kept = values > ROUNDING * max(values[-1], 0.0)
+        return Factored(values[kept][::-1], vectors.T[kept][::-1], 0.0)
+
+
 class Points(NamedTuple):
     """What is known of unlabelled points."""
 
     moments: Moments
     neighbours: Neighbours
+    start: Start | None = None  # from plain distance
 
 
 def no_points(n_features: int, n_pairs: int) -> Points:
@@ -68,7 +92,9 @@ def take(seen: Points, X: Floats | sp.csr_array) -> Points:
     for start in range(0, X.shape[0], BLOCK):
         block = X[start : start + BLOCK]
         block = block.toarray() if isinstance(block, sp.csr_array) else block
-        seen = Points(_take(seen.moments, block), _compare(seen.neighbours, block))
+        seen = seen._replace(
+            moments=_take(seen.moments, block), neighbours=_compare(seen.neighbours, block)
+        )
     return seen
 
 
@@ -110,7 +136,7 @@ def _between(points: Floats) -> Floats:
 
 def widen(seen: Points, n_features: int) -> Points:
     """The same with more features, which have been 0 so far."""
-    moments, neighbours = seen
+    moments, neighbours, start = seen
     more = n_features - len(moments.mean)
     return Points(
         moments._replace(
@@ -120,7 +146,27 @@ def widen(seen: Points, n_features: int) -> Points:
             scatter=np.pad(neighbours.scatter, (0, more)),
             waiting=np.pad(neighbours.waiting, ((0, 0), (0, more))),
         ),
+        start and Start(block_diag(start.root, np.eye(more))),
     )
+
+
+def settled(seen: Points) -> Points:
+    """The same, with a start for learning if points are more than features, and vary."""
+    n_points, covariance = seen.moments.counts[0], _covariance(seen.moments)
+    spread = np.trace(covariance)
+    if n_points <= len(covariance) or spread <= 0.0:
+        return seen
+    values, vectors = np.linalg.eigh(_prior(covariance, seen.neighbours))
+    root = (vectors * values**0.25) @ vectors.T
+    # The mean squared distance stays: some learners have units of their own.
+    root *= np.sqrt(spread / np.sum((root @ covariance) * root))
+    return seen._replace(start=Start(root))
+
+
+def on_points(metric: Factored, seen: Points, mu: float, n_pairs: int) -> Factored:
+    """What learners found, as a metric on points, together with what the points say."""
+    learned = metric if seen.start is None else seen.start.on_points(metric)
+    return with_prior(learned, seen, mu, n_pairs)
 
 
 def with_prior(metric: Factored, seen: Points, mu: float, n_pairs: int) -> Factored:
@@ -128,9 +174,8 @@ def with_prior(metric: Factored, seen: Points, mu: float, n_pairs: int) -> Facto
 
     Before the first pair it is the prior alone, on which the mean pair is at the threshold.
     """
-    n_points, n_alike = seen.moments.counts
-    share = 1.0 / (1.0 + (n_alike / ENOUGH) ** STEEPNESS)
-    covariance = seen.moments.scatter / max(n_points - 1, 1)
+    share = 1.0 / (1.0 + (seen.moments.counts[1] / ENOUGH) ** STEEPNESS)
+    covariance = _covariance(seen.moments)
     if np.trace(covariance) <= 0.0 or (n_pairs > 0 and share < NO_SHARE):
         return metric
     prior = _prior(covariance, seen.neighbours)
@@ -142,6 +187,11 @@ def with_prior(metric: Factored, seen: Points, mu: float, n_pairs: int) -> Facto
         mixed += prior * (share * np.sum(learned * covariance) / spread)
     values, vectors = np.linalg.eigh(mixed)
     return Factored(np.maximum(values[::-1], 0.0), vectors.T[::-1], 0.0)
+
+
+def _covariance(seen: Moments) -> Floats:
+    found: Floats = seen.scatter / max(seen.counts[0] - 1, 1)
+    return found
 
 
 def _prior(covariance: Floats, seen: Neighbours) -> Floats:

@@ -33,8 +33,8 @@ from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.ensemble import Ensemble, Said
 from metrack.engine.ensemble.similar import Beyond, NeighbourEnsemble, for_neighbours
 from metrack.engine.numerics.factored import Factored
-from metrack.engine.numerics.kernels import Floats, Ints, combine, dot, kernel
-from metrack.engine.numerics.pairs import Chunk, Pairs, part
+from metrack.engine.numerics.kernels import Floats, Ints, dot, kernel
+from metrack.engine.numerics.pairs import Chunk, Pairs, part, times
 from metrack.engine.numerics.records import TINY, floats
 
 EVERY = 256  # pairs of a block, from some time on
@@ -80,14 +80,10 @@ def block_of(t: int) -> tuple[int, int]:
 @kernel
 def project(vectors: Floats, chunk: Chunk, on_basis: Chunk) -> None:
     """The coordinates of a chunk's pairs; those that are sparse cost their non-zeros."""
-    width, n = vectors.shape[1], chunk.where.size
+    width = vectors.shape[1]
     for row in range(chunk.y.size):
         c = on_basis.u[row * width : (row + 1) * width]
-        start, stop, where = row * n, (row + 1) * n, chunk.where
-        if chunk.starts.size > 0:
-            start, stop = chunk.starts[row], chunk.starts[row + 1]
-            where = chunk.where[start:stop]
-        combine(c, chunk.u[start:stop], vectors, where, stop - start, width)
+        times(chunk, row, vectors, c)
         on_basis.norm2[row] = dot(c, c, width)
 
 

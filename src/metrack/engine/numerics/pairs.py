@@ -1,8 +1,10 @@
 """Pairs as the engine takes them: differences u = x - z, dense or sparse."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from metrack.engine.numerics.kernels import Floats, Ints, dot, inner
+import numpy as np
+
+from metrack.engine.numerics.kernels import Floats, Ints, combine, dot, inner, kernel
 
 HEAVIEST = 1e6  # weight of a pair
 
@@ -41,6 +43,32 @@ def part(pairs: Pairs, start: int, stop: int) -> Pairs:
     first, last = pairs.starts[start], pairs.starts[stop]
     starts = pairs.starts[start : stop + 1] - first
     return Pairs(pairs.u[first:last], pairs.where[first:last], starts, y)
+
+
+def turned(pairs: Pairs, matrix: Floats) -> Pairs:
+    """Pairs whose differences are u times a matrix; each the same in batches of any sizes."""
+    width = matrix.shape[1]
+    found = Pairs(np.empty(len(pairs.y) * width), np.arange(width), np.empty(0, np.int64), pairs.y)
+    _turn(pairs, matrix, found.u)
+    return found
+
+
+@kernel
+def _turn(pairs: Pairs, matrix: Floats, found: Floats) -> None:
+    width = matrix.shape[1]
+    for row in range(pairs.y.size):
+        times(pairs, row, matrix, found[row * width : (row + 1) * width])
+
+
+@inner
+def times(rows: Any, row: int, matrix: Floats, found: Floats) -> None:
+    """A row, of pairs or of a chunk, times a matrix; where it is sparse, by its non-zeros."""
+    n, where = rows.where.size, rows.where
+    start, stop = row * n, (row + 1) * n
+    if rows.starts.size > 0:
+        start, stop = rows.starts[row], rows.starts[row + 1]
+        where = rows.where[start:stop]
+    combine(found, rows.u[start:stop], matrix, where, stop - start, found.size)
 
 
 class Chunk(NamedTuple):
