@@ -8,7 +8,8 @@ below, whatever Python calls them.
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -232,7 +233,8 @@ def _unpack_any(described: Mapping[str, Any], arrays: Arrays, where: str) -> Any
 
 
 def _pack_settings(learner: Any) -> dict[str, Any]:
-    settings = {k: v for k, v in learner.get_params(deep=False).items() if k not in NOT_SAVED}
+    kind: Any = type(learner)
+    settings = {name: getattr(learner, name) for name in _saved_settings(kind)}
     for name, value in settings.items():
         if callable(value):
             raise TypeError(
@@ -240,6 +242,12 @@ def _pack_settings(learner: Any) -> dict[str, Any]:
                 f"use a {name} that has a name"
             )
     return {name: _plain(value) for name, value in settings.items()}
+
+
+@cache  # a signature takes long
+def _saved_settings(kind: Any) -> list[str]:
+    """Names of the settings that go to a state."""
+    return sorted(signature(kind).parameters.keys() - NOT_SAVED)
 
 
 def _plain(value: Any) -> Any:
@@ -372,9 +380,16 @@ def _kinds() -> dict[str, Any]:
     return RECORDS | {each.name: each.kind for each in REPRESENTATIONS.values()}
 
 
+@cache  # states are written a thousand times a second
+def _kind_of(kind: Any) -> tuple[str, Any]:
+    """The name in the file of what has this type, or this dtype, and the record itself."""
+    return next((name, of) for name, of in _kinds().items() if getattr(of, "dtype", of) == kind)
+
+
 def _pack_record(record: Any, part: str, arrays: Arrays) -> dict[str, Any]:
     """Its plain fields; arrays go to the others."""
-    name, kind = next((name, kind) for name, kind in _kinds().items() if is_of(kind, record))
+    own: Any = record.dtype if isinstance(record, np.ndarray) else type(record)
+    name, kind = _kind_of(own)
     plain: dict[str, Any] = {"record": name}
     for field, holds in declared(kind).items():
         if isinstance(holds, Array):

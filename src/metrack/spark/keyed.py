@@ -17,8 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from metrack.checks import Floats
 from metrack.estimators.online import OnlineLearner
-from metrack.estimators.persistence import dump, load
+from metrack.estimators.persistence import dump, load, pack, unpack
 from metrack.registry import estimator
+from metrack.spark.texts import Text, from_text, to_text
 from metrack.tracking.history import effective_window, last_change
 from metrack.tracking.layouts import Layout, RowError, list_of
 
@@ -43,9 +44,16 @@ class Recipe(NamedTuple):
 class Kept(NamedTuple):
     """What is kept of a key from call to call."""
 
-    state: bytes
+    header: str  # these three are the state, see `Text`
+    low: str
+    high: str
     last: int  # the highest sequence number learned
     recent: bytes  # sequence numbers and digests of the last rows learned
+
+    @property
+    def n_bytes(self) -> int:
+        """How many it takes."""
+        return len(self.header) + len(self.low) + len(self.high) + len(self.recent)
 
 
 class BadRow(NamedTuple):
@@ -139,8 +147,8 @@ def learn(rows: Columns, kept: Kept | None, recipe: Recipe) -> tuple[Event, Kept
         last=kept.last if kept else None,
         repeated=repeated,
         bad=sorted(aside + bad, key=_place),
-        state_bytes=len(kept.state) + len(kept.recent) if kept else 0,
-        state=_handed_out(learner, kept, recipe) if asked and kept else None,
+        state_bytes=kept.n_bytes if kept else 0,
+        state=dump(learner, recipe.single) if asked else None,
     )
     return event, kept
 
@@ -159,10 +167,13 @@ def _one_thread() -> None:
 
 
 def _tracker(kept: Kept | None, recipe: Recipe) -> OnlineLearner:
-    state = recipe.start if kept is None else kept.state
-    found: OnlineLearner = (
-        estimator(recipe.estimator)(**recipe.settings) if state is None else load(state)
-    )
+    found: OnlineLearner
+    if kept is not None:
+        found = unpack(from_text(Text(*kept[:3])), None, "what is kept of a key")
+    elif recipe.start is not None:
+        found = load(recipe.start)
+    else:
+        found = estimator(recipe.estimator)(**recipe.settings)
     return found
 
 
@@ -183,11 +194,8 @@ def _keep(learner: OnlineLearner, rows: Columns, good: Sequence[int], kept: Kept
     """What to keep after some rows, in order, have been learned."""
     latest = ((int(rows.sequence[i]), rows.digest(i)) for i in good[-RECENT:])
     recent = [*_recent(kept).items(), *latest][-RECENT:]
-    return Kept(dump(learner), recent[-1][0], np.array(recent, RECENT_TYPE).tobytes())
-
-
-def _handed_out(learner: OnlineLearner, kept: Kept, recipe: Recipe) -> bytes:
-    return dump(learner, single=True) if recipe.single else kept.state
+    text = to_text(pack(learner))
+    return Kept(*text, recent[-1][0], np.array(recent, RECENT_TYPE).tobytes())
 
 
 def _place(row: BadRow) -> tuple[int, str, str]:

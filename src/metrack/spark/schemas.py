@@ -19,7 +19,14 @@ EVENT = (
     .add("state_bytes", "long")
     .add("state", "binary")
 )
-KEPT = T.StructType().add("state", "binary").add("last", "long").add("recent", "binary")
+KEPT = (
+    T.StructType()
+    .add("header", "string")
+    .add("low", "string")
+    .add("high", "string")
+    .add("last", "long")
+    .add("recent", "binary")
+)
 POINT = T.ArrayType(T.DoubleType())
 
 WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)

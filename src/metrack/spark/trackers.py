@@ -202,7 +202,9 @@ def _on_stream(recipe: Recipe) -> Callable[..., Iterator[pd.DataFrame]]:
         key: tuple[Any, ...], batches: Iterator[pd.DataFrame], state: Any
     ) -> Iterator[pd.DataFrame]:
         kept = Kept(*state.get) if state.exists else None
-        event, now = _learn(key, pd.concat(list(batches)), kept, recipe)
+        frames = list(batches)
+        rows = frames[0] if len(frames) == 1 else pd.concat(frames)
+        event, now = _learn(key, rows, kept, recipe)
         if now is not None and now is not kept:
             state.update(tuple(now))
         yield _frame(key, event, recipe)

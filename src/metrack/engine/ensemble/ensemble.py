@@ -137,14 +137,14 @@ class Ensemble:
             self.experts = ExpertState(*map(np.concatenate, zip(self.experts, new, strict=True)))
 
     def _n_learners(self) -> int:
-        return sum(len(bank.lengths) for bank in self.banks)
+        return sum(len(bank.mu) for bank in self.banks)
 
     def _place(self, i: int) -> slice:
         """Where the i-th bank's learners are among the experts."""
         bank, before = self.banks[i], self.banks[:i]
         if bank.first_interval == 0:
-            start = sum(len(each.lengths) for each in before if each.first_interval == 0)
-            return slice(start, start + len(bank.lengths))
+            start = sum(len(each.mu) for each in before if each.first_interval == 0)
+            return slice(start, start + len(bank.mu))
         level = sum(each.first_interval > 0 for each in before)
         return slice(self.roster.n_always_on + level, None, self.roster.n_per_level)
 
@@ -304,6 +304,6 @@ def _roster(banks: Sequence[Bank]) -> Roster:
         raise ValueError(
             f"banks on a cover with first intervals and levels {found}: they must agree"
         )
-    n_always_on = sum(len(bank.lengths) for bank in banks if bank.first_interval == 0)
+    n_always_on = sum(len(bank.mu) for bank in banks if bank.first_interval == 0)
     first_interval = on_cover[0].first_interval if on_cover else 0
     return Roster(first_interval, n_always_on, len(on_cover))
