@@ -1,6 +1,7 @@
 """Speed, state size and quality of the tracker by the number of features.
 
-    make bench-width            the table of docs/which-method.md, and docs/figures/width.png
+    make bench-width                  the table of docs/which-method.md, and docs/figures/width.png
+    benchmarks/width.py --banking     sentences, beside single learners with whole matrices
 
 Points have features of falling variance, as embeddings have: that of the i-th is 1 / i. Classes lie
 in three features at a time, 3 standard deviations apart; half-way, three others decide. No method
@@ -8,8 +9,16 @@ here looks at the axes, so nothing need be turned.
 
 Time: the processor's, the median over blocks of 250 pairs, one thread. AUC: every 250 pairs on
 1,000 fresh ones.
+
+The sentences are those of benchmarks/families.py, in all 512 directions and in their 256 principal
+ones: 2,000 pairs of each of three questions, AUC every 250 on 2,000 fresh ones. Single learners
+have the rate of largest mean AUC, chosen after the fact for each stream: of six, and of more as
+long as the best one is the first or the last.
 """
 
+import argparse
+import json
+import operator
 import os
 import sys
 import time
@@ -22,18 +31,23 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 
+from benchmarks import families, family_streams
 from benchmarks.families import auc, fresh_pairs
 from benchmarks.tracking_tables import markdown_table
 from metrack import SADL, OnlineITML
 from metrack.estimators.persistence import pack
 from metrack.streams import LabelledStream, abrupt
 
+BANKING = Path(__file__).parent / "width-banking.json"
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "width.png"
 
 WIDTHS = (8, 16, 25, 50, 64, 96, 128, 256, 384, 512, 768, 1024, 1536, 2048, 4096)
 QUESTION, EVERY = 1_500, 250  # pairs
 N_POINTS, N_FRESH, DIM, N_CLASSES, APART = 1_500, 1_000, 3, 6, 3.0
 WHOLE_UP_TO = 1_536  # features: beyond, one whole matrix takes too long to wait for
+
+N_BANKING = 512
+SINGLES = families.MARGIN_LEARNERS | families.TARGET_LEARNERS
 
 
 def stream(n, question=QUESTION, seed=5001):
@@ -145,8 +159,56 @@ def draw(records, path):
     plt.close(figure)
 
 
+def banking(n, seed, question=family_streams.QUESTION, rates=families.RATES):
+    """Mean AUC on sentences: of the tracker, and of each kind of single learner at its best."""
+    source = family_streams.banking(seed, question, None if n == N_BANKING else n)
+    rows, y = source.pairs()
+    pairs, fresh = source.preprocessor[rows], families.Looks(source, seed)
+    found = {"SADL()": {"auc": families.follow(SADL(), pairs, y, fresh)["auc"]}}
+    for kind, learner in SINGLES.items():
+
+        def mean_auc(rate, learner=learner):
+            return families.follow(learner(rate), pairs, y, fresh)["auc"]
+
+        runs = families.along_rates(mean_auc, (operator.neg,), rates)
+        best = max(runs, key=runs.__getitem__)
+        found[kind] = {"auc": runs[best], "rate": best, "runs": runs}
+    return {"n": n, "seed": seed, "found": found}
+
+
+def banking_table(records):
+    """As Markdown: a line for each stream, and the mean of each width."""
+    kinds = list(records[0]["found"])
+
+    def line(own, title):
+        means = [np.mean([each["found"][kind]["auc"] for each in own]) for kind in kinds]
+        return [f"{own[0]['n']}", title, *(f"{mean:.4f}" for mean in means)]
+
+    rows = []
+    for own in families.groups(records, "n").values():
+        rows += [line([each], str(each["seed"])) for each in own]
+        rows.append(line(own, "mean"))
+    return markdown_table(["directions", "seed", *kinds], rows)
+
+
+def measure_banking():
+    """All widths and seeds; written as they come."""
+    records = []
+    for seed in families.TEST_SEEDS:
+        for n in (N_BANKING // 2, N_BANKING):
+            records.append(banking(n, seed))
+            BANKING.write_text(json.dumps(records, indent=1) + "\n")
+            print(f"{n} directions, seed {seed}", flush=True)
+    print(banking_table(records))
+
+
 def main():
     """Measure, print and draw everything."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--banking", action="store_true", help="sentences alone; an hour")
+    if parser.parse_args().banking:
+        measure_banking()
+        return
     warm = np.random.default_rng(0).normal(size=(2, 2, 80))
     for learner in (SADL(), OnlineITML()):  # compiled before anything is timed
         learner.observe(warm, [1, -1])

@@ -1,5 +1,7 @@
 """SADL with more features than a whole matrix a learner can be afforded for."""
 
+import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -51,6 +53,18 @@ def test_read_outs_agree(learned):
     np.testing.assert_allclose(
         np.trace(tracker.for_neighbours().get_mahalanobis_matrix()), np.trace(M)
     )
+
+
+def test_a_renewal_shows_in_what_is_read():
+    """What is kept from reading to reading is of the directions there are: a copy has none."""
+    stream = make_stream(200, n_pairs=300)
+    tracker, ends = make(), (40, 50, 70, 300)  # one reading in the block of another, and beyond
+    for start, end in zip((0, *ends), ends, strict=False):
+        tracker.partial_fit(stream.pairs[start:end], stream.y[start:end])
+        own, fresh = tracker.engine_, copy.deepcopy(tracker.engine_)
+        ours, theirs = (each.mixture(tracker.weights_) for each in (own, fresh))
+        np.testing.assert_array_equal(ours.embed(stream.points), theirs.embed(stream.points))
+        np.testing.assert_array_equal(ours.matrix(), theirs.matrix())
 
 
 @pytest.mark.parametrize("n", [6, *WIDTHS])
