@@ -275,7 +275,8 @@ class BasisEnsemble(NeighbourEnsemble):
         added = matrix / outside - np.eye(width)
         _, order = np.linalg.eigh(old + added @ old @ added)
         kept = order[:, ::-1][:, : width - n_new]
-        # New ones come before those that are not in use yet.
+        # New ones come behind as many places as are in use with them: where there is room, some
+        # between stay empty until the next renewal.
         first = min(int(np.sum(_in_use(self.basis))), width - n_new)
         turn = np.zeros((len(scatter), width))
         turn[:width, :first] = kept[:, :first]
