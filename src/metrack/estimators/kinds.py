@@ -21,7 +21,9 @@ OUTSIDE = 0.25  # weight of plain distance where narrow learners have no directi
 # Rate, share of the pull to plain distance, and how many of the last pairs are replayed; 0: none.
 MARGIN = ((0.003, 0.35, 256), (0.01, 0.35, 256), (0.03, 0.7, 64))
 TARGET = ((0.3, 0.33, 64), (0.1, 0.33, 64), (0.03, 0.33, 256))
-WIDE_TARGET = ((0.1, 0.0, 0), (0.1, 0.0, 1024))
+WHOLE_TARGET = ((0.1, 0.0, 0), (0.1, 0.0, 1024))
+# On a basis, what matters may have to grow a hundredfold: one learner is fast.
+WIDE_TARGET = ((1.0, 0.0, 0), (0.1, 0.0, 1024))
 
 
 class Learner(NamedTuple):
@@ -126,13 +128,13 @@ BANKS |= {"always_on": AlwaysOnSettings, "plain": PlainSettings}
 
 def several_kinds(n_features: int) -> tuple[BankSettings, ...]:
     """Margin learners, target learners and plain distance."""
-    narrow, wide, outside = 0, 0, 1.0
+    narrow, wide, outside, many = 0, 0, 1.0, WHOLE_TARGET
     if n_features > WHOLE_UP_TO:
-        narrow, wide, outside = NARROW, min(WIDE, n_features), OUTSIDE
+        narrow, wide, outside, many = NARROW, min(WIDE, n_features), OUTSIDE, WIDE_TARGET
     return (
         bank_of("margin", MARGIN, n_features, narrow, outside),
         bank_of("target", TARGET, n_features, narrow, outside),
-        bank_of("target", WIDE_TARGET, n_features, wide, 1.0),
+        bank_of("target", many, n_features, wide, 1.0),
         PlainSettings(),
     )
 

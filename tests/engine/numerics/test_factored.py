@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.factored import Factored, OnFrame
+from metrack.engine.numerics.frame import Frame
 
 
 @pytest.mark.parametrize(("n", "rank"), [(7, 3), (7, 0), (7, 7), (30, 9), (1, 1)])
@@ -13,7 +14,41 @@ def test_read_outs_agree(n, rank, outside, least):
     rng = np.random.default_rng(n + rank)
     vectors = np.linalg.qr(rng.normal(size=(n, n)))[0][:, :rank].T
     values = rng.permutation(np.linspace(least, 2.0, rank)) if outside else np.full(rank, 2.0)
-    metric = Factored(values, vectors, outside)
+    check_read_outs(Factored(values, vectors, outside))
+
+
+@pytest.mark.parametrize(("n", "width"), [(7, 3), (7, 0), (7, 6), (30, 9)])
+@pytest.mark.parametrize("least", [0.0, 0.1])
+def test_read_outs_on_a_frame_agree(n, width, least):
+    rng = np.random.default_rng(n + width)
+    directions = np.linalg.qr(rng.normal(size=(n, n)))[0][:, :width]
+    turn = np.linalg.qr(rng.normal(size=(width, width)))[0]
+    values = np.linspace(2.0, least, width)
+    metric = OnFrame(Frame(directions), (turn * values) @ turn.T, 0.7)
+    known = Factored(values, (directions @ turn).T, 0.7)
+    np.testing.assert_allclose(metric.matrix(), known.matrix(), atol=1e-12)
+    check_read_outs(metric)
+    leading, expected = metric.leading(2), known.leading(2)
+    if width > 4:  # two directions above all others
+        np.testing.assert_allclose(leading.matrix(), expected.matrix(), atol=1e-12)
+    many = rng.normal(size=(2 * n, n))
+    few = np.concatenate([metric.squared_distances(many[:n]), metric.squared_distances(many[n:])])
+    np.testing.assert_allclose(metric.squared_distances(many), few, atol=1e-12)
+
+
+def test_a_frame_and_what_it_leaves_out_are_a_basis():
+    vectors = np.linalg.qr(np.random.default_rng(0).normal(size=(9, 4)))[0]
+    frame = Frame(vectors)
+    whole = np.concatenate([vectors.T, frame.others()])
+    np.testing.assert_allclose(whole @ whole.T, np.eye(9), atol=1e-12)
+    points = np.random.default_rng(1).normal(size=(3, 9))
+    found = frame.left_out(points, points @ vectors)
+    np.testing.assert_allclose(found, points @ frame.others().T, atol=1e-12)
+
+
+def check_read_outs(metric):
+    """All by L and M, whose rows fall."""
+    n, rng = metric.vectors.shape[1], np.random.default_rng(0)
     points = rng.normal(size=(5, n))
     M, L = metric.matrix(), metric.components()
     np.testing.assert_allclose(L.T @ L, M, atol=1e-12)

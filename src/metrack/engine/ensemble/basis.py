@@ -23,6 +23,7 @@ Renewals come at fixed counts of pairs, so that calls of any sizes lead to the s
 
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,8 @@ from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.ensemble import Ensemble, Said
 from metrack.engine.ensemble.similar import Beyond, NeighbourEnsemble, for_neighbours
-from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.factored import Factored, OnFrame
+from metrack.engine.numerics.frame import Frame
 from metrack.engine.numerics.kernels import Floats, Ints, dot, kernel
 from metrack.engine.numerics.pairs import Chunk, Pairs, part, times
 from metrack.engine.numerics.records import TINY, floats
@@ -44,6 +46,10 @@ MEMORY = 512.0  # pairs that variances rest on
 KEPT = 1.0 - 1.0 / MEMORY
 GONE = 1e-6  # a direction of which no more is left is none: rounding would choose it
 NOTHING = 1e-10  # a share of the variance that may be rounding's
+
+# What read-outs have found out about the directions of an ensemble, beside it: it holds its state
+# alone, and copies and pickles need no care.
+_frames: WeakKeyDictionary["BasisEnsemble", tuple[Floats, Frame]] = WeakKeyDictionary()
 
 
 class Basis(NamedTuple):
@@ -265,7 +271,8 @@ class BasisEnsemble(NeighbourEnsemble):
         added = matrix / outside - np.eye(width)
         _, order = np.linalg.eigh(old + added @ old @ added)
         kept = order[:, ::-1][:, : width - n_new]
-        # New ones come before those that are not in use yet.
+        # New ones come behind as many places as are in use with them: where there is room, some
+        # between stay empty until the next renewal.
         first = min(int(np.sum(_in_use(self.basis))), width - n_new)
         turn = np.zeros((len(scatter), width))
         turn[:width, :first] = kept[:, :first]
@@ -345,11 +352,20 @@ class BasisEnsemble(NeighbourEnsemble):
 
     def _lifted(self, matrix: Floats, outside: float) -> Factored:
         """A metric on the basis, as one of all features."""
-        vectors, used = self.basis.vectors, _in_use(self.basis)
-        values, mixing = np.linalg.eigh(matrix[np.ix_(used, used)])
-        rows = (vectors[:, used] @ mixing).T
-        everything = len(rows) == self.n_features
-        return Factored(np.maximum(values[::-1], 0.0), rows[::-1], 0.0 if everything else outside)
+        used = _in_use(self.basis)
+        if np.sum(used) < self.n_features:
+            return OnFrame(self._frame(used), matrix[np.ix_(used, used)], outside)
+        values, mixing = np.linalg.eigh(matrix)
+        rows = (self.basis.vectors @ mixing).T
+        return Factored(np.maximum(values[::-1], 0.0), rows[::-1], 0.0)
+
+    def _frame(self, used: NDArray[np.bool_]) -> Frame:
+        """The directions in use, until a renewal."""
+        vectors = self.basis.vectors
+        found = _frames.get(self)
+        if found is None or found[0] is not vectors:
+            found = _frames[self] = vectors, Frame(np.ascontiguousarray(vectors[:, used]))
+        return found[1]
 
 
 def _as_basis(recent: replay.ReplayBuffer) -> Basis:

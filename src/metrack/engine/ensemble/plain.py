@@ -57,8 +57,8 @@ class PlainBank:
 
     def mixture(self, p: Floats, unit: float) -> Factored:
         """The same, times its weight."""
-        values, vectors, outside = self.metric(0, unit)
-        return Factored(p[0] * values, vectors, outside)
+        own = self.metric(0, unit)
+        return Factored(p[0] * own.values, own.vectors, own.outside)
 
     def matrix(self, p: Floats) -> tuple[Floats, float]:
         """The same, as a matrix of its one direction, and beyond."""

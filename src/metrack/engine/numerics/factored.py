@@ -1,22 +1,31 @@
 """A metric by its eigenvectors: what the engine hands out."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack, qr, solve_triangular
 
+from metrack.engine.numerics.frame import Frame
 from metrack.engine.numerics.kernels import Floats
 
 ROUNDING = 1e-14  # a mixture's eigenvalues below this share of the largest are no directions
 
 
-class Factored(NamedTuple):
-    """A metric M = outside (I - VV') + V diag(values) V'."""
+class Factored:
+    """A metric M = outside (I - VV') + V diag(values) V'.
 
-    values: Floats
-    vectors: Floats  # V', (rank, n_features)
-    outside: float
+    Parameters
+    ----------
+    values : array (rank,)
+    vectors : array (rank, n_features)
+        V'.
+    outside : float
+    """
+
+    def __init__(self, values: Floats, vectors: Floats, outside: float) -> None:
+        self.values = values
+        self.vectors = vectors
+        self.outside = outside
 
     def matrix(self) -> Floats:
         """M itself."""
@@ -29,8 +38,7 @@ class Factored(NamedTuple):
         if self.outside == 0.0:
             return self.values, self.vectors
         values, vectors, above = self._falling()
-        # V' and an orthonormal basis of what it leaves out: Householder's, from V itself.
-        others = qr(vectors.T)[0][:, len(vectors) :].T
+        others = self._frame(vectors).others()
         alike = np.full(len(others), self.outside)
         return (
             np.concatenate([values[:above], alike, values[above:]]),
@@ -42,6 +50,10 @@ class Factored(NamedTuple):
         order = np.argsort(-self.values, kind="stable")
         return self.values[order], self.vectors[order], int(np.sum(self.values >= self.outside))
 
+    def _frame(self, vectors: Floats) -> Frame:
+        """Directions that M is not plain in; ``vectors`` are V', in their order."""
+        return Frame(vectors.T)
+
     def leading(self, rank: int) -> "Factored":
         """The nearest metric of so small a rank."""
         values, vectors, above = self._falling()
@@ -51,22 +63,16 @@ class Factored(NamedTuple):
 
     def embed(self, points: Floats) -> Floats:
         """Points times the transpose of `components`; quicker, where V is narrow."""
-        values, vectors, above = self._falling()
-        rank = len(values)
-        if self.outside == 0.0 or rank == 0 or values[-1] == 0.0:
+        if self.outside == 0.0 or not self.values.all():
             embedded: Floats = points @ self.components().T
             return embedded
-        # The reflections of `eigenpairs`, I - YTY', turn V to the first axes, or minus these: so V
-        # tells the first coordinates, and by them Y the others, in products of matrices alone.
-        reflections = lapack.dgeqrf(vectors.T)[0]
-        along = points @ vectors.T
-        turned = points[:, :rank] - along * np.sign(np.diag(reflections))
-        others = points[:, rank:] - turned @ solve_triangular(
-            reflections[:rank], reflections[rank:].T, trans="T", lower=True, unit_diagonal=True
-        )
-        along *= np.sqrt(values)
-        others *= np.sqrt(self.outside)
-        return np.concatenate([along[:, :above], others, along[:, above:]], axis=1)
+        return self._embed(points)
+
+    def _embed(self, points: Floats) -> Floats:
+        values, vectors, above = self._falling()
+        c = points @ vectors.T
+        others = self._frame(vectors).left_out(points, c)
+        return _side_by_side(c * np.sqrt(values), others * np.sqrt(self.outside), above)
 
     def squared_distances(self, u: Floats) -> Floats:
         """Those of differences, row by row."""
@@ -81,6 +87,71 @@ class Factored(NamedTuple):
         kept = values > 0.0
         components: Floats = np.sqrt(values[kept])[:, None] * vectors[kept]
         return components
+
+
+class OnFrame(Factored):
+    """A metric M = outside (I - BB') + B A B', of which eigenvectors are computed when asked for.
+
+    B lasts for many pairs, and what it leaves out is found once; A is another after each.
+
+    Parameters
+    ----------
+    frame : Frame
+        B.
+    on_frame : array (width, width)
+        A.
+    outside : float
+    """
+
+    def __init__(self, frame: Frame, on_frame: Floats, outside: float) -> None:
+        self.frame = frame
+        self.on_frame = on_frame
+        self.outside = outside
+
+    @cached_property
+    def _eigen(self) -> tuple[Floats, Floats]:
+        """Eigenvalues of A, falling, and vectors as columns."""
+        values, turn = np.linalg.eigh(self.on_frame)
+        return np.maximum(values[::-1], 0.0), turn[:, ::-1]
+
+    @property
+    def values(self) -> Floats:  # type: ignore[override]
+        """Eigenvalues, falling."""
+        return self._eigen[0]
+
+    @cached_property
+    def vectors(self) -> Floats:  # type: ignore[override]
+        """V', (width, n_features)."""
+        return self._eigen[1].T @ self.frame.vectors.T
+
+    def _falling(self) -> tuple[Floats, Floats, int]:
+        return self.values, self.vectors, int(np.sum(self.values >= self.outside))
+
+    def _frame(self, vectors: Floats) -> Frame:
+        return self.frame
+
+    def _embed(self, points: Floats) -> Floats:
+        (values, turn), c = self._eigen, points @ self.frame.vectors
+        others = self.frame.left_out(points, c)
+        others *= np.sqrt(self.outside)
+        return _side_by_side(
+            c @ (turn * np.sqrt(values)), others, int(np.sum(values >= self.outside))
+        )
+
+    def squared_distances(self, u: Floats) -> Floats:
+        """Those of differences, row by row; of few ones without eigenvectors."""
+        if len(u) > len(self.frame.vectors):
+            return super().squared_distances(u)
+        c = u @ self.frame.vectors
+        above = np.einsum("ij,ij->i", c @ self.on_frame, c)
+        rest = np.einsum("ij,ij->i", u, u) - np.einsum("ij,ij->i", c, c)
+        found: Floats = np.maximum(above + self.outside * rest, 0.0)
+        return found
+
+
+def _side_by_side(along: Floats, others: Floats, above: int) -> Floats:
+    """Columns by falling eigenvalue: that of the others lies between those along V."""
+    return np.concatenate([along[:, :above], others, along[:, above:]], axis=1)
 
 
 def mixture_of(metrics: Sequence[Factored], p: Floats, capacity: int) -> Factored:

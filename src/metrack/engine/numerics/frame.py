@@ -1,0 +1,48 @@
+"""Coordinates on a few directions, and on all others: what many features are turned by."""
+
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from metrack.engine.numerics.kernels import Floats
+
+
+class Frame:
+    """Orthonormal columns B, and a basis of all that they leave out: Householder's.
+
+    His reflections, I - YTY', turn B to the first axes, or minus these. So B tells the first
+    coordinates of a point that is turned, and by them Y the others, in products of narrow matrices.
+
+    Parameters
+    ----------
+    vectors : array (n_features, width)
+        B.
+    """
+
+    def __init__(self, vectors: Floats) -> None:
+        self.vectors = vectors
+
+    @cached_property
+    def _reflections(self) -> tuple[Floats, Floats]:
+        """On which side columns come to lie; what the first coordinates add to the others."""
+        width = self.vectors.shape[1]
+        found = lapack.dgeqrf(self.vectors)[0]
+        added = solve_triangular(
+            found[:width], found[width:].T, trans="T", lower=True, unit_diagonal=True
+        )
+        return np.sign(np.diag(found)), np.ascontiguousarray(added)
+
+    def left_out(self, points: Floats, c: Floats) -> Floats:
+        """Coordinates on what B leaves out; ``c`` are those on B."""
+        signs, added = self._reflections
+        width = c.shape[1]
+        turned = c * signs
+        turned -= points[:, :width]
+        found: Floats = turned @ added
+        found += points[:, width:]
+        return found
+
+    def others(self) -> Floats:
+        """Orthonormal rows: the basis of what B leaves out."""
+        return self.left_out(np.eye(len(self.vectors)), self.vectors).T
