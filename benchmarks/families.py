@@ -2,6 +2,7 @@
 
     make bench-tracking                              test seeds; tables, benchmarks/families.json
     python benchmarks/families.py --development      families and seeds to choose defaults on
+    python benchmarks/families.py --oracle           what a metric could reach too; slow
     python benchmarks/families.py --quick            a smoke run
     python benchmarks/families.py --markdown         the tables of docs/tracking.md
 
@@ -43,6 +44,7 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.base import clone
 
+from benchmarks import family_oracle as oracle
 from benchmarks import family_streams as streams
 from benchmarks.tracking import versions
 from benchmarks.tracking_tables import interval, log_ratio, markdown_table
@@ -208,8 +210,13 @@ def torch_auc(pairs, y, looks, seed):
     )
 
 
-def measure(kind, seed, question=streams.QUESTION, rates=RATES, tracker=None, torch=False):
-    """One stream: the tracker, plain distance, all single learners, and the best of them."""
+def measure(
+    kind, seed, question=streams.QUESTION, rates=RATES, tracker=None, torch=False, told=False
+):
+    """One stream: the tracker, plain distance, all single learners, and the best of them.
+
+    ``told``: what could be reached by one who is told more, too.
+    """
     stream = kind.make(seed, question)
     pairs, y = stream.pairs()
     if pairs.ndim == 2:  # row numbers
@@ -231,6 +238,8 @@ def measure(kind, seed, question=streams.QUESTION, rates=RATES, tracker=None, to
         "best": best,
         "hinge_best": margin[best]["hinge"],
         "hinge_plain": plain_hinge(pairs, y),
+        "hinge_possible": oracle.possible(stream) if told else None,
+        "hinge_refitted": oracle.refitted(stream) if told else None,
         "auc": own["auc"],
         "auc_plain": float(np.mean([looks.auc(mark, unchanged) for mark in looks.fresh])),
         "best_by_auc": best_auc,
@@ -253,10 +262,10 @@ def groups(records, key):
     }
 
 
-def ratio(records, theirs):
+def ratio(records, theirs, ours="hinge"):
     """Geometric mean of the hinge's ratio over streams, with an interval over the seeds."""
     seeds = groups(records, "seed").values()
-    return interval(np.array([log_ratio(own, "hinge", theirs).mean() for own in seeds]))
+    return interval(np.array([log_ratio(own, ours, theirs).mean() for own in seeds]))
 
 
 def summarise(records, title, parts):
@@ -268,6 +277,9 @@ def summarise(records, title, parts):
     if records[0]["auc_torch"] is not None:
         line["auc_torch"] = float(np.mean([record["auc_torch"] for record in records]))
     line["rate"], line["plain"] = ratio(records, "hinge_best"), ratio(records, "hinge_plain")
+    for name in ("possible", "refitted"):
+        known = records[0][f"hinge_{name}"] is not None
+        line[name] = ratio(records, "hinge_best", f"hinge_{name}")[0] if known else None
     each = {part: ratio(own, "hinge_best")[0] for part, own in groups(records, parts).items()}
     worst = max(each, key=each.__getitem__)
     line["worst"] = f"{each[worst]:.3f} ({worst})"
@@ -299,6 +311,8 @@ FIGURES = [
     ("hinge", figure("hinge")),
     ("/ best single", lambda line: "{:.3f} ({:.3f}-{:.3f})".format(*line["rate"])),
     ("worst", lambda line: line["worst"]),
+    ("possible", figure("possible")),
+    ("refitted", figure("refitted")),
     ("/ plain", lambda line: f"{line['plain'][0]:.3f}"),
     ("AUC", figure("auc")),
     ("plain's", figure("auc_plain")),
@@ -433,6 +447,7 @@ def main():
     )
     parser.add_argument("--wide", action="store_true", help="banking in all 512 directions too")
     parser.add_argument("--torch", action="store_true", help="an embedding by Adam too; slow")
+    parser.add_argument("--oracle", action="store_true", help="what a metric could reach too; slow")
     parser.add_argument("--markdown", action="store_true", help="tables of the last results")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--banking", help="path of banking.npz; or set METRACK_BANKING")
@@ -453,7 +468,7 @@ def main():
         os.environ["METRACK_BANKING"] = asked.banking  # processes inherit it
     kinds = streams.CHOSEN_ON + ([] if asked.development else streams.REPORTED)
     kinds = available(kinds + (streams.WIDE if asked.wide else []), console)
-    options = {"tracker": SADL(**asked.settings), "torch": asked.torch}
+    options = {"tracker": SADL(**asked.settings), "torch": asked.torch, "told": asked.oracle}
     # Compiled once, before the processes start.
     learners = [make(0.1) for make in (MARGIN_LEARNERS | TARGET_LEARNERS).values()]
     for learner in [clone(options["tracker"]), *learners]:
