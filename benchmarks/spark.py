@@ -81,7 +81,7 @@ def session(partitions):
         .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", True)
         .config("spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows", False)
         .config("spark.sql.streaming.minBatchesToRetain", 2)
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", 200)
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", 2_000)
         .config("spark.python.unix.domain.socket.enabled", True)
         .config("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
         .config("spark.driver.memory", "4g")
