@@ -56,6 +56,14 @@ def test_read_outs_agree(learned):
     )
 
 
+def test_points_of_single_precision_are_embedded_in_single_precision(learned):
+    stream, tracker = learned
+    points = stream.points.astype(np.float32)
+    found, exact = tracker.transform(points), tracker.transform(points.astype(np.float64))
+    assert (found.dtype, exact.dtype) == (np.float32, np.float64)
+    np.testing.assert_allclose(found, exact, rtol=0.0, atol=1e-4 * np.abs(exact).max())
+
+
 def test_a_renewal_shows_in_what_is_read():
     """What is kept from reading to reading is of the directions there are: a copy has none."""
     stream = make_stream(200, n_pairs=300)

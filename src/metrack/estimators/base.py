@@ -111,10 +111,10 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self._embed(X)
 
     def _embed(self, X: PointsLike) -> Floats:
-        points = points_of(X, self.preprocessor_, self.n_features_in_)
-        embedded = np.asarray(self._turned(points))
+        points: Any = points_of(X, self.preprocessor_, self.n_features_in_)
         given = getattr(self, "preprocessor", None) if are_ids(X, self.preprocessor_) else X
-        return embedded.astype(float_type(given), copy=False)
+        kind = float_type(given)
+        return np.asarray(self._turned(points.astype(kind, copy=False))).astype(kind, copy=False)
 
     def _turned(self, points: Points) -> Floats:
         """Points times the directions."""

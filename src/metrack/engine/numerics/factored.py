@@ -131,12 +131,12 @@ class OnFrame(Factored):
         return self.frame
 
     def _embed(self, points: Floats) -> Floats:
-        (values, turn), c = self._eigen, points @ self.frame.vectors
-        others = self.frame.left_out(points, c)
-        others *= np.sqrt(self.outside)
-        return _side_by_side(
-            c @ (turn * np.sqrt(values)), others, int(np.sum(values >= self.outside))
-        )
+        frame, kind = self.frame.of_type(points.dtype), points.dtype
+        (values, turn), c = self._eigen, points @ frame.vectors
+        others = frame.left_out(points, c)
+        others *= kind.type(np.sqrt(self.outside))
+        along = c @ (turn * np.sqrt(values)).astype(kind, copy=False)
+        return _side_by_side(along, others, int(np.sum(values >= self.outside)))
 
     def squared_distances(self, u: Floats) -> Floats:
         """Those of differences, row by row; of few ones without eigenvectors."""

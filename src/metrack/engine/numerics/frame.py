@@ -1,6 +1,7 @@
 """Coordinates on a few directions, and on all others: what many features are turned by."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
@@ -32,6 +33,17 @@ class Frame:
             found[:width], found[width:].T, trans="T", lower=True, unit_diagonal=True
         )
         return np.sign(np.diag(found)), np.ascontiguousarray(added)
+
+    def of_type(self, kind: Any) -> "Frame":
+        """The same for points of single precision, which takes half the time, or of double."""
+        return self if kind == self.vectors.dtype else self._single
+
+    @cached_property
+    def _single(self) -> "Frame":
+        signs, added = self._reflections
+        found = Frame(self.vectors.astype(np.float32))
+        found._reflections = signs.astype(np.float32), added.astype(np.float32)
+        return found
 
     def left_out(self, points: Floats, c: Floats) -> Floats:
         """Coordinates on what B leaves out; ``c`` are those on B."""
