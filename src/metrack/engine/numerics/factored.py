@@ -23,9 +23,18 @@ class Factored:
     """
 
     def __init__(self, values: Floats, vectors: Floats, outside: float) -> None:
-        self.values = values
-        self.vectors = vectors
+        self._found = values, vectors
         self.outside = outside
+
+    @property
+    def values(self) -> Floats:
+        """Eigenvalues along V."""
+        return self._found[0]
+
+    @property
+    def vectors(self) -> Floats:
+        """V', (rank, n_features)."""
+        return self._found[1]
 
     def matrix(self) -> Floats:
         """M itself."""
@@ -115,12 +124,12 @@ class OnFrame(Factored):
         return np.maximum(values[::-1], 0.0), turn[:, ::-1]
 
     @property
-    def values(self) -> Floats:  # type: ignore[override]
+    def values(self) -> Floats:
         """Eigenvalues, falling."""
         return self._eigen[0]
 
     @cached_property
-    def vectors(self) -> Floats:  # type: ignore[override]
+    def vectors(self) -> Floats:
         """V', (width, n_features)."""
         return self._eigen[1].T @ self.frame.vectors.T
 
