@@ -8,9 +8,11 @@ from metrack import SADL, FromLabels
 from metrack.estimators.resolved import rows
 from metrack.evaluate import leave_one_out_error
 from metrack.streams import DriftingClusters, abrupt
+from tests.estimators import golden_states
 from tests.estimators.learners import make_stream, state
 
-KINDS = ["margin"] * 3 + ["target"] * 5 + ["plain"]
+WIDE = ["target"] * 5 + ["plain", "additive"]
+KINDS = [*WIDE, "additive", "additive"]
 
 
 def test_experts_tell_who_is_trusted():
@@ -20,9 +22,9 @@ def test_experts_tell_who_is_trusted():
     assert [each.kind for each in experts] == KINDS
     assert sum(each.weight for each in experts) == pytest.approx(1.0)
     np.testing.assert_allclose([each.weight for each in experts], tracker.weights_)
-    assert experts[-1].memory == np.inf
-    assert experts[-1].learning_rate == 0.0
-    assert 8 <= tracker.drift_report().effective_window <= 1024
+    assert (experts[5].memory, experts[5].learning_rate) == (np.inf, 0.0)
+    assert [each.learning_rate for each in experts[6:]] == [0.3, 0.06, 0.06]
+    assert 1 <= tracker.drift_report().effective_window <= 1024
     cover = SADL(experts="cover").fit(stream.pairs, stream.y)
     assert {each.kind for each in cover.experts_} == {"margin"}
     np.testing.assert_array_equal([each.memory for each in cover.experts_], cover.scales_)
@@ -50,10 +52,10 @@ def test_units_and_order_of_features():
 
 
 def test_learners_of_many_directions_replay_less():
-    _, narrow, wide, _ = SADL(experts="kinds").resolve(200).banks
-    assert (narrow.width, wide.width) == (32, 192)
+    narrow, wide, _, additive = SADL(experts="kinds").resolve(200).banks
+    assert (narrow.width, wide.width, additive.width) == (32, 192, 192)
     assert [max(each.replays for each in bank.learners) for bank in (narrow, wide)] == [8, 2]
-    assert {bank.width for bank in SADL(experts="kinds").resolve(64).banks[:3]} == {0}
+    assert {bank.width for bank in SADL(experts="kinds").resolve(64).banks[:2]} == {0}
 
 
 @pytest.mark.parametrize(
@@ -105,8 +107,47 @@ def test_from_labels():
     assert leave_one_out_error(model.transform(X), y) < 0.1
 
 
+def kinds_of(tracker):
+    return [each.kind for each in tracker.experts_]
+
+
+def test_with_many_features_few_additive_learners_go_on():
+    stream = make_stream(5)
+    tracker = SADL().partial_fit(stream.pairs, stream.y)
+    assert kinds_of(tracker) == KINDS
+    form = tracker.engine_.banks[3].learners.matrix
+    tracker.widen(64)
+    np.testing.assert_array_equal(tracker.engine_.banks[3].learners.matrix[:, :5, :5], form)
+    assert kinds_of(tracker) == KINDS
+    seen = tracker.n_pairs_seen_
+    tracker.widen(70)
+    assert kinds_of(tracker) == WIDE
+    assert tracker.n_pairs_seen_ == seen
+    basis, after = tracker.engine_.basis.vectors, tracker.engine_.banks[3].learners.matrix
+    np.testing.assert_allclose((basis @ after[0] @ basis.T)[:5, :5], form[0], atol=1e-9)
+    wide = np.pad(stream.pairs, ((0, 0), (0, 0), (0, 65)))
+    assert np.isfinite(tracker.observe(wide, stream.y)).all()
+    tracker.engine_.check()
+
+
+def test_a_state_from_before_additive_learners_goes_on_with_them_when_it_is_widened():
+    tracker = metrack.load(golden_states.GOLDEN / "v3" / "sadl-kinds")
+    before = ["margin"] * 3 + WIDE[:6]
+    assert kinds_of(tracker) == before
+    trusted = tracker.weights_[3:]
+    tracker.widen(4)
+    assert kinds_of(tracker) == KINDS
+    np.testing.assert_array_equal(tracker.weights_[6:], 0.0)
+    np.testing.assert_allclose(tracker.weights_[:6], trusted / trusted.sum(), rtol=0.02)
+    stream = make_stream(4)
+    assert np.isfinite(tracker.observe(stream.pairs, stream.y)).all()
+    assert (tracker.weights_[6:] > 0.0).all()
+    tracker.engine_.check()
+
+
 def test_what_settings_came_to_reads_as_text():
     found = dict(rows(SADL(experts="kinds").resolve(25)))
-    assert found["always_on 1: learns"] == "margin"
+    assert found["always_on 1: learns"] == "target"
     first = found["always_on 1: learners"].split("; ")[0]
-    assert first == "learning_rate 0.003, rho 0.0035, replays 8, window 256, outside 1"
+    assert first == "learning_rate 0.3, rho 0.0033, replays 8, window 64, outside 1"
+    assert found["additive 4: learners"] == "learning_rate 0.3, forgets 0.0003"

@@ -1,5 +1,7 @@
 """SADL as published, against the textbook; what every combiner must keep."""
 
+import copy
+
 import numba
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from metrack import SADL
 from metrack.engine.ensemble import cover as engine_cover
 from metrack.engine.ensemble.combiners import COMBINERS
+from metrack.engine.numerics.pairs import Pairs
 from metrack.streams import DriftingClusters, paper_schedule
 from tests.reference.sadl import DenseSADL, cover
 
@@ -121,34 +124,18 @@ def test_average_is_never_worse_than_a_draw_on_average(combiner, loss):
 
 def expected_loss(tracker, pair, label, loss):
     """What a learner drawn by the weights of the coming round would lose, on average."""
-    import copy
-
-    twin = copy.deepcopy(tracker)
-    twin.observe(pair[None], [label])
-    p = twin.engine_.experts.p[: twin.engine_.n_active]
-    before = copy.deepcopy(tracker).set_params(output="average").engine_
+    twin, said = copy.deepcopy(tracker).engine_, []
     u = pair[0] - pair[1]
-    total = 0.0
-    for j, weight in enumerate(p):
-        source = born_from(twin, j)
-        q = u @ before.metric(source).matrix() @ u
-        m = label * (before.mu[source] - q)
-        value = {
-            "hinge": max(0.0, 1 - m),
-            "squared_hinge": max(0.0, 1 - m) ** 2 / 2,
-            "logistic": np.logaddexp(0, -m),
-        }[loss]
-        total += weight * value
-    return total
-
-
-def born_from(tracker, j):
-    """Whose iterate predicted as learner j in the last round: its own, or its parent's."""
-    first = tracker.engine_.roster.first_interval
-    if first == 0 or j == 0:
-        return j
-    tau = tracker.engine_.n_pairs + first - 1
-    return j - 1 if tau % (first * 2**j) == 0 else j
+    given = Pairs(u, np.arange(u.size), np.empty(0, np.int64), np.array([float(label)]))
+    twin.observe(given, np.empty(0), said)
+    q, mu = (np.concatenate([bank[part][0] for bank in said[0]]) for part in (0, 1))
+    m = label * (mu - q)
+    losses = {
+        "hinge": np.maximum(0.0, 1 - m),
+        "squared_hinge": np.maximum(0.0, 1 - m) ** 2 / 2,
+        "logistic": np.logaddexp(0, -m),
+    }[loss]
+    return twin.experts.p[: twin.n_active] @ losses
 
 
 @settings(max_examples=20, deadline=None)

@@ -34,6 +34,29 @@ def numbers_drawn(n_pairs, most):
     return np.array(found, dtype=np.int64).reshape(n_pairs, most)
 
 
+class DenseAdditive:
+    """A linear classifier of the products of features, that forgets."""
+
+    def __init__(self, n_features, learning_rate, forgets, plain=0.02):
+        self.M, self.mu = np.zeros((n_features, n_features)), 1.0
+        self.rate, self.forgets, self.plain = learning_rate, forgets, plain
+
+    def observe(self, u, y):
+        """The squared distance before learning the pair; |y| is its weight."""
+        q, product = u @ self.M @ u, np.outer(u, u)
+        if y != 0.0:
+            lacking = 1.0 - np.sign(y) * (self.mu - q)
+            to_the_margin = lacking / (np.sum(product**2) + 1.0)
+            step = np.sign(y) * np.clip(to_the_margin, 0.0, self.rate * abs(y))
+            self.M = (1.0 - self.forgets * min(abs(y), 1.0)) * (self.M - step * product)
+            self.mu = max(self.mu + step, 1.0)
+        return q + self.plain * (u @ u)
+
+    @property
+    def form(self):
+        return self.M + self.plain * np.eye(len(self.M))
+
+
 def follow(learner, u, y, replays, window, most):
     """Squared distance and threshold before each pair is learned."""
     drawn = numbers_drawn(len(u), most)
@@ -47,15 +70,16 @@ def follow(learner, u, y, replays, window, most):
     return np.array(said)
 
 
-def calibrated(q, y, rate=2.0, memory=300.0):
+def calibrated(q, y, rate=2.0, memory=300.0, start=2.0):
     """What squared distances of one learner mean: c q / m and the threshold a, before each pair."""
     kept = 1.0 - 1.0 / memory
-    now, mean_of_late = np.full(2, 2.0), np.full(2, 2.0)  # a and c
+    now, mean_of_late = np.full(2, start), np.full(2, start)  # a and c
     squares = np.full(2, 1e-8)
     said = []
     for t in range(len(q)):
         past = kept ** np.arange(t - 1, -1, -1)
-        mean = past @ q[:t] / past.sum() if t else q[0]
+        positive = np.maximum(q[:t], 0.0)  # those of a form may be negative
+        mean = past @ positive / past.sum() if positive.any() else max(q[t], 0.0) or 1.0
         x = q[t] / mean
         said.append((mean_of_late[1] * x, mean_of_late[0]))
         gradient = np.array([1.0, -x])  # of y times the margin, with regard to a and c

@@ -15,11 +15,11 @@ from metrack.engine.numerics.records import MOST, TINY, Flag, Number, Sizes
 from metrack.estimators.kinds import (
     NARROW,
     OUTSIDE,
+    PLAIN,
     TARGET,
     WIDE,
     WIDE_TARGET,
-    PlainSettings,
-    bank_of,
+    targets,
 )
 from metrack.estimators.resolved import (
     KINDS,
@@ -174,8 +174,8 @@ def kernel_kinds(n_landmarks: int, gammas: tuple[float, ...]) -> tuple[SpaceSett
     narrow, wide = min(NARROW, n_landmarks), min(WIDE, n_landmarks)
     found = []
     for i, gamma in enumerate(gammas):
-        banks: list[BankSettings] = [bank_of("target", TARGET, n_landmarks, narrow, OUTSIDE)]
+        banks: list[BankSettings] = [targets(TARGET, n_landmarks, narrow, OUTSIDE)]
         if i == 0:
-            banks.append(bank_of("target", WIDE_TARGET, n_landmarks, wide, 1.0))
-        found.append(SpaceSettings(gamma, (*banks, PlainSettings())))
+            banks.append(targets(WIDE_TARGET, n_landmarks, wide))
+        found.append(SpaceSettings(gamma, (*banks, PLAIN)))
     return tuple(found)

@@ -4,6 +4,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from metrack.engine.ensemble import additive
 from metrack.engine.ensemble.always_on import LONGEST_WINDOW, MOST_REPLAYS, AlwaysOnBank, Pace
 from metrack.engine.ensemble.kinds import KINDS
 from metrack.engine.ensemble.plain import PlainBank
@@ -19,7 +20,6 @@ NARROW, WIDE = 32, 192  # directions: few are learned fast, many hold more
 OUTSIDE = 0.25  # weight of plain distance where narrow learners have no directions
 
 # Rate, share of the pull to plain distance, and how many of the last pairs are replayed; 0: none.
-MARGIN = ((0.003, 0.35, 256), (0.01, 0.35, 256), (0.03, 0.7, 64))
 TARGET = ((0.3, 0.33, 64), (0.1, 0.33, 64), (0.03, 0.33, 256))
 WHOLE_TARGET = ((0.1, 0.0, 0), (0.1, 0.0, 1024))
 # On a basis, what matters may have to grow a hundredfold: one learner is fast.
@@ -36,23 +36,44 @@ class Learner(NamedTuple):
     outside: Annotated[float, Number()] = 1.0
 
 
+class Adding(NamedTuple):
+    """What tells one additive learner from others."""
+
+    learning_rate: Annotated[float, Number(TINY)]
+    forgets: Annotated[float, Number(0.0, 1.0)]  # this share of the metric at each pair
+
+
+# The first finds what many pairs agree on, at any width. The others follow what moves, and are for
+# few features: with many, they had not seen enough before they forget.
+ADDITIVE = (Adding(0.3, 0.0003),)
+FORGETFUL = (Adding(0.06, 0.001), Adding(0.06, 0.008))
+
 ADDED = {"outside": 1.0}  # what rows of earlier states do not say
 
 
 class Learners:
-    """What a field holds: a row for each learner."""
+    """What a field holds: a row for each learner.
 
-    def plain(self, value: tuple[Learner, ...]) -> list[dict[str, Any]]:
+    Parameters
+    ----------
+    row : NamedTuple class
+        Whose fields declare what they hold.
+    """
+
+    def __init__(self, row: Any) -> None:
+        self.row = row
+
+    def plain(self, value: tuple[Any, ...]) -> list[dict[str, Any]]:
         """For JSON."""
         return [each._asdict() for each in value]
 
-    def checked(self, value: Any, name: str, sizes: Sizes) -> tuple[Learner, ...]:
+    def checked(self, value: Any, name: str, sizes: Sizes) -> tuple[Any, ...]:
         """The rows, if they are such ones."""
         if not isinstance(value, list) or not value:
             raise ValueError(f"{name} is {value!r}; it must be a list of learners")
-        fields = declared(Learner).items()
+        fields = declared(self.row).items()
         return tuple(
-            Learner(
+            self.row(
                 **{f: holds.checked((ADDED | row)[f], f"{name}.{f}", sizes) for f, holds in fields}
             )
             for row in value
@@ -74,7 +95,7 @@ class AlwaysOnSettings(NamedTuple):
     """
 
     learns: Annotated[str, Name(KINDS)]
-    learners: Annotated[tuple[Learner, ...], Learners()]
+    learners: Annotated[tuple[Learner, ...], Learners(Learner)]
     width: Annotated[int, Number(0, MOST, whole=True)] = 0
 
     @property
@@ -99,8 +120,55 @@ class AlwaysOnSettings(NamedTuple):
         """Whatever holds what its fields declare can be built."""
 
 
+class AdditiveSettings(NamedTuple):
+    """Learners that are always on, whose steps add to the metric.
+
+    Attributes
+    ----------
+    learners : tuple of Adding
+        Their rates, and how fast they forget.
+    width : int
+        Directions of a basis that they work on; 0: all features.
+    """
+
+    learners: Annotated[tuple[Adding, ...], Learners(Adding)]
+    width: Annotated[int, Number(0, MOST, whole=True)] = 0
+
+    @property
+    def kind(self) -> str:
+        """Under which they are saved."""
+        return "additive"
+
+    def dimensions(self, n_features: int) -> int:
+        """How many features it works on; 0: whatever there is."""
+        return min(self.width or n_features, n_features)
+
+    def build(self, n_features: int) -> additive.AdditiveBank:
+        """The learners, at their start."""
+        pace = additive.Pace(*map(np.array, zip(*self.learners, strict=True)))
+        return additive.AdditiveBank(n_features, pace)
+
+    def smallest(self) -> "AdditiveSettings":
+        """The same for one direction."""
+        return self._replace(width=min(self.width, 1))
+
+    def check(self, n_features: int) -> None:
+        """Whatever holds what its fields declare can be built."""
+
+
 class PlainSettings(NamedTuple):
-    """Plain distance."""
+    """Plain distance.
+
+    Attributes
+    ----------
+    memory : float
+        Pairs that its scale and threshold rest on.
+    start : float
+        Both at first; see `calibration.new_calibration`.
+    """
+
+    memory: Annotated[float, Number(2.0)]
+    start: Annotated[float, Number(1.0)]
 
     @property
     def kind(self) -> str:
@@ -113,7 +181,7 @@ class PlainSettings(NamedTuple):
 
     def build(self, n_features: int) -> PlainBank:
         """The expert, at its start."""
-        return PlainBank(n_features)
+        return PlainBank(n_features, self.memory, self.start)
 
     def smallest(self) -> "PlainSettings":
         """The same for one feature."""
@@ -123,34 +191,42 @@ class PlainSettings(NamedTuple):
         """There is nothing to refuse."""
 
 
-BANKS |= {"always_on": AlwaysOnSettings, "plain": PlainSettings}
+BANKS |= {"always_on": AlwaysOnSettings, "additive": AdditiveSettings, "plain": PlainSettings}
+
+
+PLAIN = PlainSettings(memory=1000.0, start=4.0)  # it does not move: its scale may be learned longer
 
 
 def several_kinds(n_features: int) -> tuple[BankSettings, ...]:
-    """Margin learners, target learners and plain distance."""
-    narrow, wide, outside, many = 0, 0, 1.0, WHOLE_TARGET
+    """Target learners, plain distance and additive learners."""
     if n_features > WHOLE_UP_TO:
-        narrow, wide, outside, many = NARROW, min(WIDE, n_features), OUTSIDE, WIDE_TARGET
+        wide = min(WIDE, n_features)
+        return (
+            targets(TARGET, n_features, NARROW, OUTSIDE),
+            targets(WIDE_TARGET, n_features, wide),
+            PLAIN,
+            AdditiveSettings(ADDITIVE, wide),
+        )
     return (
-        bank_of("margin", MARGIN, n_features, narrow, outside),
-        bank_of("target", TARGET, n_features, narrow, outside),
-        bank_of("target", many, n_features, wide, 1.0),
-        PlainSettings(),
+        targets(TARGET, n_features),
+        targets(WHOLE_TARGET, n_features),
+        PLAIN,
+        AdditiveSettings(ADDITIVE),
+        AdditiveSettings(FORGETFUL),
     )
 
 
-def bank_of(
-    learns: str,
+def targets(
     rows: tuple[tuple[float, float, int], ...],
     n_features: int,
-    width: int,
-    outside: float,
+    width: int = 0,
+    outside: float = 1.0,
 ) -> AlwaysOnSettings:
-    """Learners at these paces, on so many directions; 0: all features."""
+    """Target learners at these paces, on so many directions; 0: all features."""
     n = width or n_features
     replays = max(LEAST_REPLAYS, round(REPLAYS * min(1.0, (REPLAYS_UP_TO / n) ** 2)))
     learners = tuple(
         Learner(rate, pull * PULL / n, replays if window else 0, max(window, 1), outside)
         for rate, pull, window in rows
     )
-    return AlwaysOnSettings(learns, learners, width)
+    return AlwaysOnSettings("target", learners, width)

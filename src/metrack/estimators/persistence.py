@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble import (
+    additive,
     basis,
     calibration,
     combine,
@@ -76,7 +77,7 @@ PARTS = {
 # From what the settings came to.
 FOLLOWS = {"n_features", "banks", "spread", "roster", "combination"}
 FOLLOWS |= {"spaces"}  # which have parts of their own
-FOLLOWS |= {"rule", "ladder", "kind", "pace"}  # of a bank
+FOLLOWS |= {"rule", "ladder", "kind", "pace", "memory"}  # of a bank
 # Kind of a part in the file: the record that it becomes. Representations have names of their own.
 RECORDS: dict[str, Any] = {
     "counters": combine.COUNTERS,
@@ -86,6 +87,7 @@ RECORDS: dict[str, Any] = {
     "replay_buffer": replay.ReplayBuffer,
     "rates": mirror.Rates,
     "generator": replay.GENERATOR,
+    "additive": additive.Additive,
     "calibration": calibration.Calibration,
     "similar_pairs": similar.Similar,
     "basis": basis.Basis,

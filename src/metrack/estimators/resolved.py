@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple, Protocol
 
 from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.basis import BasisEnsemble
+from metrack.engine.ensemble.calibration import MEMORY, START
 from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES, Combination
 from metrack.engine.ensemble.combiners.protocol import RECORDS
 from metrack.engine.ensemble.cover import LONGEST_FIRST
@@ -313,7 +314,7 @@ KINDS: dict[str, Any] = {
     "similarity": SimilaritySettings,
 }
 BANKS: dict[str, Any] = {"mirror": MirrorSettings}
-ADDED = {"width": 0}  # what earlier states do not say
+ADDED = {"width": 0, "memory": MEMORY, "start": START}  # what earlier states do not say
 
 
 def to_plain(resolved: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from metrack.checks import Floats
 from metrack.engine.ensemble.bank import Predictions
-from metrack.engine.ensemble.calibration import Calibration, calibrate, new_calibration
+from metrack.engine.ensemble.calibration import MEMORY, Calibration, calibrate, new_calibration
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.sadl import SADL
 from metrack.storage import Arrays
@@ -38,7 +38,7 @@ class PlainDistance:
         apart = pairs[:, 0] - pairs[:, 1]
         q = np.einsum("ij,ij->i", apart, apart)[:, None]
         said = Predictions(q, np.empty_like(q))
-        calibrate(self.calibration, said, y)
+        calibrate(self.calibration, said, y, MEMORY)
         return np.maximum(0.0, 1.0 - y * (said.mu - said.q)[:, 0])
 
     def pack(self) -> Arrays:

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from metrack.engine.ensemble import additive
+from metrack.engine.ensemble.additive import AdditiveBank
 from metrack.engine.ensemble.always_on import AlwaysOnBank, Pace
 from metrack.engine.ensemble.bank import Predictions
 from metrack.engine.ensemble.calibration import calibrate, new_calibration
@@ -32,6 +34,7 @@ PACE = Pace(
     outside=np.ones(3),
 )
 MOST = 5
+ADDING = additive.Pace(rate=np.array([0.3, 0.05]), forgets=np.array([0.0, 0.04]))
 
 
 def stream(n_pairs=150, seed=0, spread=2.0):
@@ -103,6 +106,71 @@ def test_without_replays_a_margin_learner_is_comid():
     np.testing.assert_array_equal(ours.learners.mu, theirs.learners.mu)
 
 
+def matrices(bank):
+    """M of each additive learner."""
+    return bank.learners.size[:, None, None] * bank.learners.matrix
+
+
+@pytest.mark.parametrize("sizes", [(10_000,), (1, 30, 7)])
+def test_additive_learners_are_the_textbooks(sizes):
+    u, y = stream(300)
+    bank = AdditiveBank(N, ADDING)
+    np.testing.assert_allclose(bank.metric(0, 2.0).matrix(), 0.5 * np.eye(N))
+    found = learn(bank, u, y, sizes)
+    for j, (rate, forgets) in enumerate(zip(*ADDING, strict=True)):
+        learner = textbook.DenseAdditive(N, rate, forgets)
+        said = np.array([learner.observe(*pair) for pair in zip(u, y, strict=True)])
+        expected = textbook.calibrated(said, y)
+        np.testing.assert_allclose(found.q[:, j], expected[:, 0], rtol=1e-8)
+        np.testing.assert_allclose(found.mu[:, j], expected[:, 1], rtol=1e-8)
+        np.testing.assert_allclose(matrices(bank)[j], learner.M, rtol=1e-8, atol=1e-12)
+        form, beyond = bank.matrix(np.eye(2)[j])
+        scale = beyond / 0.02
+        np.testing.assert_allclose(form, scale * learner.form, rtol=1e-8, atol=1e-12)
+        values, vectors = np.linalg.eigh(form)
+        nearest = (vectors * np.maximum(values, 1e-6 * values.mean())) @ vectors.T
+        np.testing.assert_allclose(bank.metric(j, 2.0).matrix(), nearest / 2.0, atol=1e-9)
+
+
+def test_additive_learners_weigh_pairs():
+    u, y = stream(300)
+    y[::7] *= 0.5
+    y[::5] *= 3.0
+    y[::11] = 0.0  # nothing is asked
+    bank = AdditiveBank(N, ADDING)
+    learn(bank, u, y)
+    for j, (rate, forgets) in enumerate(zip(*ADDING, strict=True)):
+        learner = textbook.DenseAdditive(N, rate, forgets)
+        for pair in zip(u, y, strict=True):
+            learner.observe(*pair)
+        np.testing.assert_allclose(matrices(bank)[j], learner.M, rtol=1e-8, atol=1e-12)
+        assert bank.learners.mu[j] == pytest.approx(learner.mu, rel=1e-9)
+
+
+def test_an_additive_step_is_the_proximal_one():
+    """Nothing near what it comes to has less of the pair's loss and of the way there."""
+    u, y = stream(40, seed=3)
+    bank = AdditiveBank(N, additive.Pace(np.array([0.1]), np.zeros(1)))
+    rng, tried = np.random.default_rng(0), 0
+    for row in range(len(y)):
+        before, mu = matrices(bank)[0], bank.learners.mu[0]
+        learn(bank, u[row : row + 1], y[row : row + 1])
+
+        def objective(M, threshold, row=row, before=before, mu=mu):
+            lost = max(0.0, 1.0 - y[row] * (threshold - u[row] @ M @ u[row]))
+            return 0.1 * lost + 0.5 * np.sum((M - before) ** 2) + 0.5 * (threshold - mu) ** 2
+
+        after, threshold = matrices(bank)[0], bank.learners.mu[0]
+        if threshold == 1.0:
+            continue  # where it would fall below, it is cut afterwards
+        tried += 1
+        least = objective(after, threshold)
+        for size in (1e-4, 1e-2):
+            for each in size * rng.normal(size=(20, N + 1, N)):
+                assert objective(after + each[:N], threshold + each[N, 0]) >= least - 1e-12
+    assert tried > 5
+
+
 @pytest.mark.parametrize("kind", [Margin(), Target()])
 def test_calls_of_any_sizes(kind):
     u, y = stream()
@@ -129,14 +197,15 @@ def test_what_the_calibration_predicts_is_what_is_read():
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
-def test_calibration_knows_no_units(unit):
+@pytest.mark.parametrize(("memory", "start"), [(300.0, 2.0), (1000.0, 4.0)])
+def test_calibration_knows_no_units(unit, memory, start):
     rng = np.random.default_rng(3)
     y = rng.choice([-1.0, 1.0], 2000)
     q = unit * rng.gamma(2.0, np.where(y > 0, 1.0, 4.0))[:, None]
     said = Predictions(q.copy(), np.empty_like(q))
-    state = new_calibration(1)
-    calibrate(state, said, y)
-    expected = textbook.calibrated(q[:, 0], y)
+    state = new_calibration(1, start)
+    calibrate(state, said, y, memory)
+    expected = textbook.calibrated(q[:, 0], y, memory=memory, start=start)
     np.testing.assert_allclose(np.column_stack(said), expected, rtol=1e-8)
     losses = np.maximum(0.0, 1.0 - y * (said.mu - said.q)[:, 0])
     grid = np.geomspace(0.03, 10.0, 60)
@@ -151,18 +220,20 @@ def test_calibration_knows_no_units(unit):
 def test_nothing_but_zeros():
     """Pairs of equal points say nothing, and break nothing."""
     u, y = np.zeros((20, N)), np.ones(20)
-    for bank in (AlwaysOnBank(N, Target(), PACE), AlwaysOnBank(N, Margin(), PACE), PlainBank(N)):
+    paced = AlwaysOnBank(N, Target(), PACE), AlwaysOnBank(N, Margin(), PACE)
+    for bank in (*paced, AdditiveBank(N, ADDING), PlainBank(N)):
         said = learn(bank, u, y)
         assert np.isfinite(said.q).all()
         assert np.isfinite(said.mu).all()
         assert np.isfinite(bank.mixture(np.ones(len(bank.lengths)), 1.0).matrix()).all()
 
 
-def test_plain_distance_is_plain():
+@pytest.mark.parametrize(("memory", "start"), [(300.0, 2.0), (50.0, 4.0)])
+def test_plain_distance_is_plain(memory, start):
     u, y = stream()
-    bank = PlainBank(N)
+    bank = PlainBank(N, memory, start)
     found = learn(bank, u, y)
-    expected = textbook.calibrated((u**2).sum(axis=1), y)
+    expected = textbook.calibrated((u**2).sum(axis=1), y, memory=memory, start=start)
     np.testing.assert_allclose(np.column_stack(found), expected, rtol=1e-8)
     M = bank.metric(0, 1.0).matrix()
     np.testing.assert_allclose(M, M[0, 0] * np.eye(N))

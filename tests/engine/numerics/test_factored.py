@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metrack.engine.numerics.factored import Factored, OnFrame
+from metrack.engine.numerics.factored import Factored, OnFrame, nearest_metric
 from metrack.engine.numerics.frame import Frame
 
 
@@ -59,3 +59,18 @@ def check_read_outs(metric):
     expected = np.einsum("ij,jk,ik->i", points, M, points)
     np.testing.assert_allclose(metric.squared_distances(points), expected, atol=1e-12)
     assert (metric.squared_distances(np.zeros((2, n))) == 0.0).all()
+
+
+def test_a_form_that_is_a_metric_stays_and_another_becomes_the_nearest():
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    metric = (turn * [3.0, 2.0, 1.0, 0.5, 0.1]) @ turn.T
+    assert nearest_metric(metric) is metric
+    form = (turn * [3.0, 2.0, 1.0, -0.5, -1.0]) @ turn.T
+    found = nearest_metric(form)
+    assert np.linalg.eigvalsh(found)[0] > 0.0
+    least = np.sum((found - form) ** 2)
+    for _ in range(200):  # convexity: nothing on the way to another metric is nearer
+        A = rng.normal(size=(5, 5))
+        other = found + 0.01 * (A @ A.T - found)
+        assert np.sum((other - form) ** 2) > least - 1e-5

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from metrack.engine.ensemble.bank import Predictions
-from metrack.engine.ensemble.calibration import calibrate, new_calibration, scales
+from metrack.engine.ensemble.calibration import MEMORY, calibrate, new_calibration, scales
 from metrack.engine.ensemble.kinds import Asked, Question, asked, kind_of
 from metrack.engine.ensemble.replay import (
     GENERATOR,
@@ -134,7 +134,7 @@ class AlwaysOnBank:
         )
         state = State(self.learners, self.generator)
         learn(state, self.kind, self.pace, material, predictions, work)
-        calibrate(self.calibration, predictions, material.chunk.y)
+        calibrate(self.calibration, predictions, material.chunk.y, MEMORY)
 
     def metric(self, j: int, unit: float) -> Factored:
         """Metric of learner j, over ``unit``."""

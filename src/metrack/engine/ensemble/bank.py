@@ -67,6 +67,12 @@ class Bank(Protocol):
     def mixture(self, p: Floats, unit: float) -> Factored:
         """The weighted sum of the first learners' metrics, over ``unit``."""
 
+    def matrix(self, p: Floats) -> tuple[Floats, float]:
+        """The weighted sum of all learners' metrics: on their features, and beyond them.
+
+        Where a learner's form need not be a metric, of these forms.
+        """
+
     def continue_from(self, old: Any) -> None:
         """Go on from what a bank of the same kind has learned, with perhaps fewer features.
 

@@ -100,9 +100,6 @@ class BankOnBasis(Bank, Protocol):
     def n_features(self) -> int:
         """How many directions."""
 
-    def matrix(self, p: Floats) -> tuple[Floats, float]:
-        """The weighted sum of the learners' metrics: on their directions, and beyond them."""
-
     def change_basis(self, old: Any, turn: Floats) -> None:
         """Go on from what such a bank has learned, perhaps itself, with other directions.
 
@@ -267,7 +264,7 @@ class BasisEnsemble(NeighbourEnsemble):
         """From coordinates on old and new directions to those that are kept, in their order."""
         width, n_new = self.width, len(scatter) - self.width
         old = scatter[:width, :width] / max(np.trace(scatter), TINY)  # nothing can overflow
-        matrix, outside = self._on_basis(self.weights, banks)
+        matrix, outside = self._summed(self.weights, banks)
         added = matrix / outside - np.eye(width)
         _, order = np.linalg.eigh(old + added @ old @ added)
         kept = order[:, ::-1][:, : width - n_new]
@@ -306,10 +303,10 @@ class BasisEnsemble(NeighbourEnsemble):
             similar=before.similar.copy(),
         )
         self.basis.last[:, :n] = before.last
-        turn = np.eye(self.width)
+        turn, banks = np.eye(self.width), self._counterparts(old)
         if not isinstance(old, BasisEnsemble):
-            turn = self._turn(self.basis.scatter, old.banks)
-        self._carry(turn, old.banks)
+            turn = self._turn(self.basis.scatter, banks)
+        self._carry(turn, banks)
 
     def check(self) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
@@ -325,11 +322,11 @@ class BasisEnsemble(NeighbourEnsemble):
 
     def mixture(self, p: Floats) -> Factored:
         """The weighted sum of the first experts' metrics."""
-        return self._lifted(*self._on_basis(p, self.banks))
+        return self._lifted(*self._summed(p, self.banks))
 
     def neighbours(self, p: Floats) -> Factored:
         """The mixture, with the inverse covariance of similar pairs."""
-        matrix, outside = self._on_basis(p, self.banks)
+        matrix, outside = self._summed(p, self.banks)
         used = np.flatnonzero(_in_use(self.basis))
         own = np.ix_(used, used)
         values, vectors = np.linalg.eigh(matrix[own])
@@ -338,17 +335,6 @@ class BasisEnsemble(NeighbourEnsemble):
         found = for_neighbours(similar, Factored(values, vectors.T, outside), beyond)
         matrix[own] = found.matrix()
         return self._lifted(matrix, found.outside)
-
-    def _on_basis(self, p: Floats, banks: Sequence[Any]) -> tuple[Floats, float]:
-        """The weighted sum of the first experts' metrics, on the basis and outside of it."""
-        total, outside = np.zeros((self.width, self.width)), 0.0
-        for bank, share in zip(banks, self._shares(p), strict=True):
-            matrix, beyond = bank.matrix(share)
-            own = len(matrix)
-            total[:own, :own] += matrix
-            total[range(own, self.width), range(own, self.width)] += beyond
-            outside += beyond
-        return total / self.unit, outside / self.unit
 
     def _lifted(self, matrix: Floats, outside: float) -> Factored:
         """A metric on the basis, as one of all features."""

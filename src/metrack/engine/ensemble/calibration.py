@@ -17,8 +17,8 @@ from metrack.engine.numerics.pairs import sign
 from metrack.engine.numerics.records import TINY, floats
 
 RATE = 2.0
-MEMORY = 300.0  # pairs
-KEPT = 1.0 - 1.0 / MEMORY  # of what was remembered, at each pair
+MEMORY = 300.0  # pairs, where nothing else is said
+START = 2.0  # a and c, where nothing else is said
 LEAST = 1e-3  # of c: distances must not count the other way round
 NONE = 1e-300  # a mean below this is none
 
@@ -36,13 +36,13 @@ class Calibration(NamedTuple):
     squares: Annotated[Floats, floats("J", 2, least=TINY)]
 
 
-def new_calibration(n_learners: int) -> Calibration:
-    """A margin of 2 - 2 q / m: half way between q = 0 and twice the mean."""
+def new_calibration(n_learners: int, start: float = START) -> Calibration:
+    """A margin of a - a q / m, a the start: half way between q = 0 and twice the mean."""
     J = n_learners
     return Calibration(
-        np.full(J, 2.0),
-        np.full(J, 2.0),
-        np.full((J, 2), 2.0),
+        np.full(J, start),
+        np.full(J, start),
+        np.full((J, 2), start),
         np.zeros(J),
         np.zeros(J),
         np.full((J, 2), 1e-8),
@@ -57,9 +57,10 @@ def scales(calibration: Calibration) -> Floats:
 
 
 @kernel
-def calibrate(calibration: Calibration, predictions: Predictions, y: Floats) -> None:
+def calibrate(calibration: Calibration, predictions: Predictions, y: Floats, memory: float) -> None:
     """Replace what learners said by what it means, and learn that pair by pair."""
     q, mu = predictions.q, predictions.mu
+    kept = 1.0 - 1.0 / memory
     for j in range(q.shape[1]):
         for row in range(y.size):
             said = q[row, j]
@@ -69,27 +70,27 @@ def calibrate(calibration: Calibration, predictions: Predictions, y: Floats) -> 
             x = said / mean
             mu[row, j] = calibration.threshold[j]
             q[row, j] = calibration.slope[j] * x
-            _learn(calibration, j, y[row], x)
-            calibration.total[j] = KEPT * calibration.total[j] + said
-            calibration.pairs[j] = KEPT * calibration.pairs[j] + 1.0
+            _learn(calibration, j, y[row], x, memory)
+            calibration.total[j] = kept * calibration.total[j] + max(said, 0.0)
+            calibration.pairs[j] = kept * calibration.pairs[j] + 1.0
 
 
 @inner
-def _learn(calibration: Calibration, j: int, y: float, x: float) -> None:
+def _learn(calibration: Calibration, j: int, y: float, x: float, memory: float) -> None:
     iterates = calibration.iterates[j]
-    _take_step(iterates, calibration.squares[j], y, x)
+    _take_step(iterates, calibration.squares[j], y, x, 1.0 - 1.0 / memory)
     # The first steps count alike, so that the start is soon forgotten.
-    share = max(1.0 / MEMORY, 1.0 / (calibration.pairs[j] + 2.0))
+    share = max(1.0 / memory, 1.0 / (calibration.pairs[j] + 2.0))
     calibration.threshold[j] += share * (iterates[0] - calibration.threshold[j])
     calibration.slope[j] += share * (iterates[1] - calibration.slope[j])
 
 
 @inner
-def _take_step(iterates: Floats, squares: Floats, y: float, x: float) -> None:
+def _take_step(iterates: Floats, squares: Floats, y: float, x: float, kept: float) -> None:
     a, c = iterates[0], iterates[1]
     lacking = 1.0 - sign(y) * (a - c * x)
-    squares[0] *= KEPT
-    squares[1] *= KEPT
+    squares[0] *= kept
+    squares[1] *= kept
     if lacking <= 0.0 or y == 0.0:
         return
     squares[0] += 1.0

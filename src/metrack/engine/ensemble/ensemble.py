@@ -6,7 +6,7 @@ cover, or one of always-on learners with different rates.
 """
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -165,19 +165,37 @@ class Ensemble:
         return found
 
     def continue_from(self, old: "Ensemble") -> None:
-        """Go on from what an ensemble of the same banks has learned, with perhaps fewer features.
+        """Go on from what another ensemble has learned, with perhaps fewer features.
 
-        The others have been 0 so far. The combiner knows what it knew, counts go on.
+        The others have been 0 so far. The combiner knows what it knew, counts go on. Kinds of
+        learners that the other does not have start now, trusted by none yet.
         """
-        for bank, before in zip(self.banks, old.banks, strict=True):
+        for bank, before in zip(self.banks, self._counterparts(old), strict=True):
             bank.continue_from(before)
         if len(self.recent.y) > 0 and len(old.recent.y) > 0:
             self.recent = replay.widen(old.recent, self.width)
         self._continue_combiner(old)
 
+    def _counterparts(self, old: "Ensemble") -> list[Any]:
+        """Which bank of another ensemble each goes on from: one of its kind, else it itself."""
+        left: dict[str, list[Bank]] = {}
+        for bank in old.banks:
+            left.setdefault(bank.name, []).append(bank)
+        return [left[bank.name].pop(0) if left.get(bank.name) else bank for bank in self.banks]
+
     def _continue_combiner(self, old: "Ensemble") -> None:
-        self.experts = old.experts._replace(length=self._lengths())
+        """Trust the experts that go on as they were trusted."""
+        ours, theirs = new_experts(self._lengths(), self.combination.combiner), old.experts
+        for i, before in enumerate(self._counterparts(old)):
+            if before in old.banks:
+                here, there = self._place(i), old._place(old.banks.index(before))
+                for new, known in zip(ours[1:], theirs[1:], strict=True):
+                    new[here] = known[there]
+        ours.statistics[len(ours.length) :] = theirs.statistics[len(theirs.length) :]
+        self.experts = ours
         self.counters, self.scaler, self.detector = old.counters, old.scaler, old.detector
+        if self.counters["selected"][0] >= len(ours.length):
+            self.counters["selected"][0] = 0
 
     def check(self) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""

@@ -250,6 +250,10 @@ class MirrorBank:
         """The weighted sum of the first learners' metrics, over ``unit``."""
         return self.representation.mixture(self.learners, p, self.geometry, unit)
 
+    def matrix(self, p: Floats) -> tuple[Floats, float]:
+        """The weighted sum of the learners' metrics, on all features."""
+        return self.mixture(p, 1.0).matrix(), 0.0
+
     def density(self, j: int) -> float:
         """Share of the entries of learner j's metric that are not 0."""
         return self.representation.density(self.learners, j, self.geometry)

@@ -3,7 +3,13 @@
 import numpy as np
 
 from metrack.engine.ensemble.bank import FOREVER, Predictions
-from metrack.engine.ensemble.calibration import calibrate, new_calibration, scales
+from metrack.engine.ensemble.calibration import (
+    MEMORY,
+    START,
+    calibrate,
+    new_calibration,
+    scales,
+)
 from metrack.engine.ensemble.replay import Material
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
@@ -15,15 +21,20 @@ class PlainBank:
     Parameters
     ----------
     n_features : int
+    memory : float
+        Pairs that its scale and threshold rest on.
+    start : float
+        Both at first; see `new_calibration`.
     """
 
     first_interval = 0
     recent = 0
     name = "plain"
 
-    def __init__(self, n_features: int) -> None:
+    def __init__(self, n_features: int, memory: float = MEMORY, start: float = START) -> None:
         self.n_features = n_features
-        self.calibration = new_calibration(1)
+        self.memory = memory
+        self.calibration = new_calibration(1, start)
 
     @property
     def lengths(self) -> Floats:
@@ -48,7 +59,7 @@ class PlainBank:
         """Predict a chunk, and learn its scale and threshold."""
         chunk = material.chunk
         predictions.q[:, 0] = chunk.whole if chunk.whole.size > 0 else chunk.norm2
-        calibrate(self.calibration, predictions, chunk.y)
+        calibrate(self.calibration, predictions, chunk.y, self.memory)
 
     def metric(self, j: int, unit: float) -> Factored:
         """A multiple of the identity, over ``unit``."""

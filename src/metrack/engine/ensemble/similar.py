@@ -7,14 +7,14 @@ exponentially, over a fifth of the effective window, the trusted experts' memory
 """
 
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.ensemble import Ensemble, Said
-from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.factored import Factored, nearest_metric
 from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel
 from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, rest
 from metrack.engine.numerics.records import floats
@@ -111,6 +111,26 @@ class NeighbourEnsemble(Ensemble):
         super().check()
         if len(self.similar.scatter) != self.width:
             raise ValueError(f"similar.scatter is of {len(self.similar.scatter)} features")
+
+    def mixture(self, p: Floats) -> Factored:
+        """The weighted sum of the first experts' metrics."""
+        values, vectors = np.linalg.eigh(self._summed(p, self.banks)[0])
+        return Factored(values[::-1], vectors.T[::-1], 0.0)
+
+    def _summed(self, p: Floats, banks: Sequence[Any]) -> tuple[Floats, float]:
+        """The weighted sum of the first experts' metrics: on the features at hand, and beyond.
+
+        Where some are forms that are no metrics, the metric nearest to the sum.
+        """
+        width = self.width
+        total, outside = np.zeros((width, width)), 0.0
+        for bank, share in zip(banks, self._shares(p), strict=True):
+            matrix, beyond = bank.matrix(share)
+            own = len(matrix)
+            total[:own, :own] += matrix
+            total[range(own, width), range(own, width)] += beyond
+            outside += beyond
+        return nearest_metric(total / self.unit), outside / self.unit
 
     def neighbours(self, p: Floats) -> Factored:
         """The mixture, with the inverse covariance of similar pairs."""

@@ -8,6 +8,7 @@ import numpy as np
 from metrack.engine.numerics.frame import Frame
 from metrack.engine.numerics.kernels import Floats
 
+LEAST = 1e-6
 ROUNDING = 1e-14  # a mixture's eigenvalues below this share of the largest are no directions
 
 
@@ -161,6 +162,22 @@ class OnFrame(Factored):
 def _side_by_side(along: Floats, others: Floats, above: int) -> Floats:
     """Columns by falling eigenvalue: that of the others lies between those along V."""
     return np.concatenate([along[:, :above], others, along[:, above:]], axis=1)
+
+
+def nearest_metric(form: Floats) -> Floats:
+    """A quadratic form itself, where it is a metric; else the nearest one, by Frobenius.
+
+    No eigenvalue of a metric is below LEAST of their mean, so that no direction is lost.
+    """
+    n = len(form)
+    least = LEAST * max(float(np.trace(form)) / n, 0.0)
+    try:
+        np.linalg.cholesky(form - least * np.eye(n))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(form)
+        found: Floats = (vectors * np.maximum(values, least)) @ vectors.T
+        return found
+    return form
 
 
 def mixture_of(metrics: Sequence[Factored], p: Floats, capacity: int) -> Factored:

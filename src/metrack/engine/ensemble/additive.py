@@ -1,0 +1,184 @@
+"""A bank of additive learners: margin learners whose steps add to M, and that forget.
+
+Steps in the LogDet geometry multiply: a direction that was shrunk is slow to grow again, and pairs
+far out pull hard. An additive learner starts at 0 and takes the implicit hinge step in the
+Frobenius geometry, M <- kept (M - b uu'): what many pairs ask for adds up, what few do averages
+out. It is a linear classifier of the products u_i u_j, and M is a form that need not be a metric:
+what is read is the nearest metric, of one learner or of the whole ensemble. It predicts by M + cI,
+c small, so that its squared distances have a scale from the first pair on and never lose it.
+"""
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from metrack.engine.ensemble.bank import Predictions
+from metrack.engine.ensemble.calibration import (
+    MEMORY,
+    NONE,
+    calibrate,
+    new_calibration,
+    scales,
+)
+from metrack.engine.ensemble.replay import Material
+from metrack.engine.numerics.divergences import FROBENIUS, LARGEST
+from metrack.engine.numerics.factored import Factored, nearest_metric
+from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel, mix
+from metrack.engine.numerics.losses import HINGE
+from metrack.engine.numerics.pairs import Chunk, Difference, difference, rest, row_times, sign
+from metrack.engine.numerics.records import TINY, floats
+from metrack.engine.numerics.steps import IMPLICIT, Question, Way, signed_step
+
+PLAIN = 0.02  # c
+SMALLEST = 1e-3  # size: then the matrix itself is made smaller
+USUAL_RATE = 0.8  # of a memory of one pair; see `lengths`
+
+
+class Pace(NamedTuple):
+    """What tells learners apart, an entry each."""
+
+    rate: Annotated[Floats, floats("J", least=TINY)]
+    forgets: Annotated[Floats, floats("J", least=0.0, most=1.0)]  # this share of M at each pair
+
+
+class Additive(NamedTuple):
+    """The state of J learners. M is a matrix times its size: a pair without loss only forgets."""
+
+    matrix: Annotated[Floats, floats("J", "n", "n", least=-LARGEST, most=LARGEST)]
+    size: Annotated[Floats, floats("J", least=TINY, most=1.0)]
+    mu: Annotated[Floats, floats("J", least=1.0, most=LARGEST)]
+
+
+class AdditiveBank:
+    """Learners whose steps add to M, with paces of their own; all are always on.
+
+    Parameters
+    ----------
+    n_features : int
+    pace : Pace
+    """
+
+    first_interval = 0
+    recent = 0
+    name = "additive"
+
+    def __init__(self, n_features: int, pace: Pace) -> None:
+        self.n_features = n_features
+        self.pace = pace
+        n_learners = len(pace.rate)
+        self.learners = Additive(
+            np.zeros((n_learners, n_features, n_features)), np.ones(n_learners), np.ones(n_learners)
+        )
+        self.calibration = new_calibration(n_learners)
+
+    @property
+    def learning_rates(self) -> Floats:
+        """Learning rate of each learner."""
+        return self.pace.rate
+
+    @property
+    def lengths(self) -> Floats:
+        """Memory length L of each learner, at most that of its forgetting.
+
+        Its rate is that of a COMID learner for L pairs, a usual one over the root of L.
+        """
+        rate, forgets = self.pace
+        return np.maximum(1.0 / np.maximum(forgets, (rate / USUAL_RATE) ** 2), 1.0)
+
+    @property
+    def mu(self) -> Floats:
+        """Threshold of each learner on calibrated distances."""
+        return self.calibration.threshold
+
+    def n_active(self, t: int) -> int:
+        """All of them."""
+        return len(self.pace.rate)
+
+    def learn(self, material: Material, predictions: Predictions) -> None:
+        """Predict and learn a chunk, one pair after another."""
+        learn(self.learners, self.pace, material.chunk, predictions, np.zeros(self.n_features))
+        calibrate(self.calibration, predictions, material.chunk.y, MEMORY)
+
+    @property
+    def _scales(self) -> Floats:
+        """By how much distances are multiplied; where nothing was seen, they are plain ones."""
+        return np.where(self.calibration.total > NONE, scales(self.calibration), 1.0 / PLAIN)
+
+    def metric(self, j: int, unit: float) -> Factored:
+        """Metric of learner j, over ``unit``: the one nearest to its form."""
+        return self.mixture(np.eye(len(self.pace.rate))[j], unit)
+
+    def mixture(self, p: Floats, unit: float) -> Factored:
+        """The metric nearest to the weighted sum of the first learners' forms, over ``unit``."""
+        matrix, _ = self.matrix(np.pad(p, (0, len(self.pace.rate) - len(p))))
+        values, vectors = np.linalg.eigh(nearest_metric(matrix / unit))
+        return Factored(values[::-1], vectors.T[::-1], 0.0)
+
+    def matrix(self, p: Floats) -> tuple[Floats, float]:
+        """The weighted sum of the learners' forms: on their directions, and beyond them."""
+        weights = p * self._scales
+        plain = PLAIN * float(weights.sum())
+        found: Floats = np.tensordot(weights * self.learners.size, self.learners.matrix, 1)
+        return found + plain * np.eye(self.n_features), plain
+
+    def change_basis(self, old: "AdditiveBank", turn: Floats) -> None:
+        """Go on from what a bank has learned, with other directions; see `basis.BankOnBasis`."""
+        n = self.n_features
+        kept = turn[: old.n_features, :n]
+        self.learners = old.learners._replace(matrix=kept.T @ old.learners.matrix @ kept)
+        self.calibration = old.calibration
+
+    def continue_from(self, old: "AdditiveBank") -> None:
+        """Go on from what a bank has learned, with perhaps fewer features."""
+        more = self.n_features - old.n_features
+        matrix = np.pad(old.learners.matrix, ((0, 0), (0, more), (0, more)))
+        self.learners = old.learners._replace(matrix=matrix)
+        self.calibration = old.calibration
+
+    def check(self, n_features: int) -> None:
+        """Refuse a state that no stream can have led to; all records hold what they declare."""
+        n_learners = len(self.pace.rate)
+        if not n_learners == len(self.learners.mu) == len(self.calibration.slope):
+            raise ValueError(f"{n_learners} paces for {len(self.learners.mu)} additive learners")
+
+
+@kernel
+def learn(
+    learners: Additive, pace: Pace, chunk: Chunk, predictions: Predictions, full: Floats
+) -> None:
+    """Predict and learn all pairs of a chunk; ``full`` is working memory."""
+    for row in range(chunk.y.size):
+        u, y = difference(chunk, row, full), chunk.y[row]
+        plain = PLAIN * (u.norm2 + rest(chunk.whole, row, u.norm2))
+        for j in range(learners.mu.size):
+            q = learners.size[j] * _form(learners.matrix[j], u)
+            predictions.q[row, j] = q + plain
+            if y != 0.0:
+                _take_step(learners, pace, j, u, y, q)
+
+
+@inner
+def _form(matrix: Floats, u: Difference) -> float:
+    """The quadratic form u'Mu."""
+    total = 0.0
+    for i in range(u.where.size):
+        total += u.values[i] * row_times(matrix[u.where[i]], u)
+    return total
+
+
+@inner
+def _take_step(learners: Additive, pace: Pace, j: int, u: Difference, y: float, q: float) -> None:
+    weight, mu = abs(y), learners.mu[j]
+    way = Way(IMPLICIT, HINGE, FROBENIUS)
+    b = signed_step(way, Question(pace.rate[j] * weight, sign(y), q, mu, u.norm2))
+    learners.mu[j] = min(max(mu + b, 1.0), LARGEST)
+    matrix, n = learners.matrix[j], u.full.size
+    if b != 0.0:
+        added = b / learners.size[j]
+        for i in range(n):
+            add_scaled(matrix[i], -added * u.full[i], u.full, n)
+    learners.size[j] *= 1.0 - pace.forgets[j] * min(weight, 1.0)
+    if learners.size[j] < SMALLEST:
+        for i in range(n):
+            mix(learners.size[j], matrix[i], 0.0, u.full, n)
+        learners.size[j] = 1.0
