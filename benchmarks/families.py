@@ -215,7 +215,7 @@ def measure(
 ):
     """One stream: the tracker, plain distance, all single learners, and the best of them.
 
-    ``told``: what could be reached by one who is told more, too.
+    ``told``: what could be reached by one who is told more, or computes more, too.
     """
     stream = kind.make(seed, question)
     pairs, y = stream.pairs()
@@ -240,6 +240,7 @@ def measure(
         "hinge_plain": plain_hinge(pairs, y),
         "hinge_possible": oracle.possible(stream) if told else None,
         "hinge_refitted": oracle.refitted(stream) if told else None,
+        "hinge_windowed": oracle.windowed(pairs[:, 0] - pairs[:, 1], y) if told else None,
         "auc": own["auc"],
         "auc_plain": float(np.mean([looks.auc(mark, unchanged) for mark in looks.fresh])),
         "best_by_auc": best_auc,
@@ -277,7 +278,7 @@ def summarise(records, title, parts):
     if records[0]["auc_torch"] is not None:
         line["auc_torch"] = float(np.mean([record["auc_torch"] for record in records]))
     line["rate"], line["plain"] = ratio(records, "hinge_best"), ratio(records, "hinge_plain")
-    for name in ("possible", "refitted"):
+    for name in ("possible", "refitted", "windowed"):
         known = records[0][f"hinge_{name}"] is not None
         line[name] = ratio(records, "hinge_best", f"hinge_{name}")[0] if known else None
     each = {part: ratio(own, "hinge_best")[0] for part, own in groups(records, parts).items()}
@@ -313,6 +314,7 @@ FIGURES = [
     ("worst", lambda line: line["worst"]),
     ("possible", figure("possible")),
     ("refitted", figure("refitted")),
+    ("windowed", figure("windowed")),
     ("/ plain", lambda line: f"{line['plain'][0]:.3f}"),
     ("AUC", figure("auc")),
     ("plain's", figure("auc_plain")),
@@ -449,6 +451,7 @@ def main():
     parser.add_argument("--torch", action="store_true", help="an embedding by Adam too; slow")
     parser.add_argument("--oracle", action="store_true", help="what a metric could reach too; slow")
     parser.add_argument("--markdown", action="store_true", help="tables of the last results")
+    parser.add_argument("--family", action="append", help="only this one; repeatable")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--banking", help="path of banking.npz; or set METRACK_BANKING")
     parser.add_argument(
@@ -468,6 +471,7 @@ def main():
         os.environ["METRACK_BANKING"] = asked.banking  # processes inherit it
     kinds = streams.CHOSEN_ON + ([] if asked.development else streams.REPORTED)
     kinds = available(kinds + (streams.WIDE if asked.wide else []), console)
+    kinds = [kind for kind in kinds if kind.family in (asked.family or [kind.family])]
     options = {"tracker": SADL(**asked.settings), "torch": asked.torch, "told": asked.oracle}
     # Compiled once, before the processes start.
     learners = [make(0.1) for make in (MARGIN_LEARNERS | TARGET_LEARNERS).values()]

@@ -1,4 +1,4 @@
-"""What a metric could reach on a stream of benchmarks/families.py, had it known more.
+"""What a metric could reach on a stream of benchmarks/families.py, by knowing or computing more.
 
 possible   For each question the metric and threshold with the least expected hinge loss, told how
            points turn: found on other pairs of the same points, judged on the stream's own. No
@@ -6,6 +6,8 @@ possible   For each question the metric and threshold with the least expected hi
 refitted   All pairs of the question so far, refitted every 100 pairs: told which question is asked,
            also when it comes back, and how points turn. M is pulled to a multiple of I, at the best
            of some strengths in hindsight. What is above "possible" is the price of few pairs.
+windowed   The last pairs, refitted every 100: told nothing, and by far more work than a learner of
+           a stream can do. The length of the window and the strength are the best in hindsight.
 
 The hinge loss is convex in M and mu. Its minimum is found on a square factor L, M = L'L, where
 every local minimum is a global one, with the kink of the hinge rounded more and more narrowly.
@@ -20,6 +22,7 @@ N_OTHERS = 40_000  # pairs of a question
 ROUNDED = (0.5, 0.1, 0.02)  # widths of the hinge's kink
 MOST_STEPS = 200
 EVERY = 100
+WINDOWS = (250, 500, 1_000, 2_000, 8_000)
 PULLS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # without end: plain distance
 
 
@@ -59,6 +62,21 @@ def _refitted(stream, pull):
         losses[new] = hinge(u[new], y[new], before)
         seen = np.flatnonzero(asked[: start + EVERY] == question)
         found[question] = fit(u[seen], y[seen], before, ROUNDED[1], pull / len(seen))
+    return float(losses.mean())
+
+
+def windowed(u, y):
+    """Mean hinge loss of a metric that is refitted on the last pairs."""
+    return min(_windowed(u, y, window, pull) for window in WINDOWS for pull in PULLS)
+
+
+def _windowed(u, y, window, pull):
+    losses, fitted = np.empty(len(y)), unchanged(u)
+    for start in range(0, len(y), EVERY):
+        end = start + EVERY
+        losses[start:end] = hinge(u[start:end], y[start:end], fitted)
+        seen = slice(max(0, end - window), end)
+        fitted = fit(u[seen], y[seen], fitted, ROUNDED[1], pull / len(y[seen]))
     return float(losses.mean())
 
 

@@ -74,3 +74,13 @@ def test_who_is_told_less_loses_more(monkeypatch):
     best, refitted = family_oracle.possible(stream), family_oracle.refitted(stream)
     _, u, y, _ = family_oracle.at_rest(stream)
     assert best < refitted < family_oracle.hinge(u, y, family_oracle.unchanged(u)).mean()
+
+
+def test_a_window_with_all_of_one_question_is_what_is_refitted(monkeypatch):
+    monkeypatch.setattr(family_oracle, "PULLS", (1.0, 3.0))
+    stream = family_streams.steady(1, 200, n=8)
+    _, u, y, _ = family_oracle.at_rest(stream)
+    monkeypatch.setattr(family_oracle, "WINDOWS", (8_000,))
+    assert family_oracle.windowed(u, y) == family_oracle.refitted(stream)
+    monkeypatch.setattr(family_oracle, "WINDOWS", (100, 8_000))
+    assert family_oracle.windowed(u, y) <= family_oracle.refitted(stream)
