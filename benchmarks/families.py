@@ -451,7 +451,10 @@ def main():
     parser.add_argument("--torch", action="store_true", help="an embedding by Adam too; slow")
     parser.add_argument("--oracle", action="store_true", help="what a metric could reach too; slow")
     parser.add_argument("--markdown", action="store_true", help="tables of the last results")
-    parser.add_argument("--family", action="append", help="only this one; repeatable")
+    known = sorted({kind.family for kind in streams.CHOSEN_ON + streams.REPORTED})
+    parser.add_argument(
+        "--family", action="append", choices=known, help="only this one; repeatable"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--banking", help="path of banking.npz; or set METRACK_BANKING")
     parser.add_argument(

@@ -31,7 +31,7 @@ from metrack.engine.numerics.steps import IMPLICIT, Question, Way, signed_step
 
 PLAIN = 0.02  # c
 SMALLEST = 1e-3  # size: then the matrix itself is made smaller
-USUAL_RATE = 0.8  # of a memory of one pair; see `lengths`
+USUAL_RATE = 0.5  # of a memory of one pair; see `lengths`
 
 
 class Pace(NamedTuple):
