@@ -21,7 +21,7 @@ OUTSIDE = 0.25  # weight of plain distance where narrow learners have no directi
 
 # Rate, share of the pull to plain distance, and how many of the last pairs are replayed; 0: none.
 TARGET = ((0.3, 0.33, 64), (0.1, 0.33, 64), (0.03, 0.33, 256))
-WHOLE_TARGET = ((0.1, 0.0, 0), (0.1, 0.0, 256))
+WHOLE_TARGET = ((0.1, 0.0, 0), (0.1, 0.0, 1024))
 # On a basis, what matters may have to grow a hundredfold: one learner is fast.
 WIDE_TARGET = ((1.0, 0.0, 64), (0.1, 0.0, 1024))
 

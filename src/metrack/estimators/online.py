@@ -186,7 +186,7 @@ class OnlineLearner(Asking):
         -------
         int
             How many judgements were found among those that may be replayed: of `SADL` the last
-            256, above 64 features the last 64. None where nothing is replayed.
+            1,024, above 64 features the last 64. None where nothing is replayed.
         """
         check_is_fitted(self)
         batch, start = PairBatch(pairs, self.preprocessor_, self.n_features_in_), self._start_of()

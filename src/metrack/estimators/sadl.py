@@ -59,9 +59,9 @@ class SADL(WeighedLearner):
 
     By default the learners are of several kinds: target learners (ITML's steps, which multiply) and
     additive learners at several rates and memory lengths, and plain distance. The settings from
-    ``eta0`` to ``psd`` are those of the paper's ensemble, and bring it: COMID learners on the dyadic
-    cover, where learner j lives on intervals of length L = first_interval * 2^j, starts each from
-    the next shorter scale's metric, and has the rate eta0 / sqrt(L).
+    ``eta0`` to ``psd`` are those of the paper's ensemble, and bring it: COMID learners on the
+    dyadic cover, where learner j lives on intervals of length L = first_interval * 2^j, starts each
+    from the next shorter scale's metric, and has the rate eta0 / sqrt(L).
 
     There are two outputs. `transform`, `pair_distance` and `predict` judge pairs; `for_neighbours`
     gives the embedding in which to look for neighbours and clusters.
