@@ -128,7 +128,7 @@ def test_additive_learners_are_the_textbooks(sizes):
         scale = beyond / 0.02
         np.testing.assert_allclose(form, scale * learner.form, rtol=1e-8, atol=1e-12)
         values, vectors = np.linalg.eigh(form)
-        nearest = (vectors * np.maximum(values, 1e-6 * values.mean())) @ vectors.T
+        nearest = (vectors * np.maximum(values, 1e-9 * values.mean())) @ vectors.T
         np.testing.assert_allclose(bank.metric(j, 2.0).matrix(), nearest / 2.0, atol=1e-9)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metrack.engine.numerics.factored import Factored, OnFrame, nearest_metric
+from metrack.engine.numerics.factored import Factored, OnFrame, is_metric
 from metrack.engine.numerics.frame import Frame
 
 
@@ -65,9 +65,17 @@ def test_a_form_that_is_a_metric_stays_and_another_becomes_the_nearest():
     rng = np.random.default_rng(0)
     turn = np.linalg.qr(rng.normal(size=(5, 5)))[0]
     metric = (turn * [3.0, 2.0, 1.0, 0.5, 0.1]) @ turn.T
-    assert nearest_metric(metric) is metric
+    frame = Frame(np.eye(7)[:, :5])
+    assert is_metric(metric)
+    np.testing.assert_allclose(OnFrame(frame, metric, 0.7).matrix()[:5, :5], metric, atol=1e-12)
     form = (turn * [3.0, 2.0, 1.0, -0.5, -1.0]) @ turn.T
-    found = nearest_metric(form)
+    assert not is_metric(form)
+    whole = OnFrame(frame, form, 0.7)
+    check_read_outs(whole)
+    u = rng.normal(size=(3, 7))  # few enough to need no eigenvectors
+    expected = np.einsum("ij,jk,ik->i", u, whole.matrix(), u)
+    np.testing.assert_allclose(OnFrame(frame, form, 0.7).squared_distances(u), expected)
+    found = whole.matrix()[:5, :5]
     assert np.linalg.eigvalsh(found)[0] > 0.0
     least = np.sum((found - form) ** 2)
     for _ in range(200):  # convexity: nothing on the way to another metric is nearer

@@ -33,7 +33,7 @@ from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.ensemble import Ensemble, Said
 from metrack.engine.ensemble.similar import Beyond, NeighbourEnsemble, for_neighbours
-from metrack.engine.numerics.factored import Factored, OnFrame
+from metrack.engine.numerics.factored import Factored, OnFrame, metric_values
 from metrack.engine.numerics.frame import Frame
 from metrack.engine.numerics.kernels import Floats, Ints, dot, kernel
 from metrack.engine.numerics.pairs import Chunk, Pairs, part, times
@@ -332,7 +332,8 @@ class BasisEnsemble(NeighbourEnsemble):
         values, vectors = np.linalg.eigh(matrix[own])
         similar = self.similar._replace(scatter=self.similar.scatter[own])
         beyond = Beyond(self.n_features - len(used), float(self.basis.similar[0]))
-        found = for_neighbours(similar, Factored(values, vectors.T, outside), beyond)
+        metric = Factored(metric_values(values), vectors.T, outside)
+        found = for_neighbours(similar, metric, beyond)
         matrix[own] = found.matrix()
         return self._lifted(matrix, found.outside)
 
@@ -343,7 +344,7 @@ class BasisEnsemble(NeighbourEnsemble):
             return OnFrame(self._frame(used), matrix[np.ix_(used, used)], outside)
         values, mixing = np.linalg.eigh(matrix)
         rows = (self.basis.vectors @ mixing).T
-        return Factored(np.maximum(values[::-1], 0.0), rows[::-1], 0.0)
+        return Factored(metric_values(values[::-1]), rows[::-1], 0.0)
 
     def _frame(self, used: NDArray[np.bool_]) -> Frame:
         """The directions in use, until a renewal."""

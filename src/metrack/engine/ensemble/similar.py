@@ -14,7 +14,7 @@ import numpy as np
 from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.ensemble import Ensemble, Said
-from metrack.engine.numerics.factored import Factored, nearest_metric
+from metrack.engine.numerics.factored import Factored, metric_values
 from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel
 from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, rest
 from metrack.engine.numerics.records import floats
@@ -113,15 +113,12 @@ class NeighbourEnsemble(Ensemble):
             raise ValueError(f"similar.scatter is of {len(self.similar.scatter)} features")
 
     def mixture(self, p: Floats) -> Factored:
-        """The weighted sum of the first experts' metrics."""
+        """The weighted sum of the first experts' metrics; where that is none, the nearest one."""
         values, vectors = np.linalg.eigh(self._summed(p, self.banks)[0])
-        return Factored(values[::-1], vectors.T[::-1], 0.0)
+        return Factored(metric_values(values[::-1]), vectors.T[::-1], 0.0)
 
     def _summed(self, p: Floats, banks: Sequence[Any]) -> tuple[Floats, float]:
-        """The weighted sum of the first experts' metrics: on the features at hand, and beyond.
-
-        Where some are forms that are no metrics, the metric nearest to the sum.
-        """
+        """The weighted sum of the first experts' forms: on the features at hand, and beyond."""
         width = self.width
         total, outside = np.zeros((width, width)), 0.0
         for bank, share in zip(banks, self._shares(p), strict=True):
@@ -130,7 +127,7 @@ class NeighbourEnsemble(Ensemble):
             total[:own, :own] += matrix
             total[range(own, width), range(own, width)] += beyond
             outside += beyond
-        return nearest_metric(total / self.unit), outside / self.unit
+        return total / self.unit, outside / self.unit
 
     def neighbours(self, p: Floats) -> Factored:
         """The mixture, with the inverse covariance of similar pairs."""

@@ -8,7 +8,7 @@ import numpy as np
 from metrack.engine.numerics.frame import Frame
 from metrack.engine.numerics.kernels import Floats
 
-LEAST = 1e-6
+LEAST = 1e-9  # share of the mean eigenvalue
 ROUNDING = 1e-14  # a mixture's eigenvalues below this share of the largest are no directions
 
 
@@ -102,27 +102,36 @@ class Factored:
 class OnFrame(Factored):
     """A metric M = outside (I - BB') + B A B', of which eigenvectors are computed when asked for.
 
-    B lasts for many pairs, and what it leaves out is found once; A is another after each.
+    B lasts for many pairs, and what it leaves out is found once; A is another after each. Where it
+    is given by a form that is no metric, the nearest one takes its place.
 
     Parameters
     ----------
     frame : Frame
         B.
-    on_frame : array (width, width)
+    form : array (width, width)
         A.
     outside : float
     """
 
-    def __init__(self, frame: Frame, on_frame: Floats, outside: float) -> None:
+    def __init__(self, frame: Frame, form: Floats, outside: float) -> None:
         self.frame = frame
-        self.on_frame = on_frame
+        self.form = form
         self.outside = outside
 
     @cached_property
     def _eigen(self) -> tuple[Floats, Floats]:
         """Eigenvalues of A, falling, and vectors as columns."""
-        values, turn = np.linalg.eigh(self.on_frame)
-        return np.maximum(values[::-1], 0.0), turn[:, ::-1]
+        values, turn = np.linalg.eigh(self.form)
+        return metric_values(values[::-1]), turn[:, ::-1]
+
+    @cached_property
+    def _on_frame(self) -> Floats:
+        """A as a matrix; no eigenvectors where it is the form."""
+        if is_metric(self.form):
+            return self.form
+        values, turn = self._eigen
+        return (turn * values) @ turn.T
 
     @property
     def values(self) -> Floats:
@@ -153,7 +162,7 @@ class OnFrame(Factored):
         if len(u) > len(self.frame.vectors):
             return super().squared_distances(u)
         c = u @ self.frame.vectors
-        above = np.einsum("ij,ij->i", c @ self.on_frame, c)
+        above = np.einsum("ij,ij->i", c @ self._on_frame, c)
         rest = np.einsum("ij,ij->i", u, u) - np.einsum("ij,ij->i", c, c)
         found: Floats = np.maximum(above + self.outside * rest, 0.0)
         return found
@@ -164,20 +173,25 @@ def _side_by_side(along: Floats, others: Floats, above: int) -> Floats:
     return np.concatenate([along[:, :above], others, along[:, above:]], axis=1)
 
 
-def nearest_metric(form: Floats) -> Floats:
-    """A quadratic form itself, where it is a metric; else the nearest one, by Frobenius.
+def metric_values(values: Floats) -> Floats:
+    """Eigenvalues of the metric nearest to a form, by Frobenius, from those of the form.
 
-    No eigenvalue of a metric is below LEAST of their mean, so that no direction is lost.
+    None is below LEAST of their mean, so that no direction is lost.
     """
+    least = LEAST * max(float(values.mean()), 0.0) if values.size > 0 else 0.0
+    found: Floats = np.maximum(values, least)
+    return found
+
+
+def is_metric(form: Floats) -> bool:
+    """Whether that metric is the form itself."""
     n = len(form)
-    least = LEAST * max(float(np.trace(form)) / n, 0.0)
+    least = LEAST * max(float(np.trace(form)), 0.0) / max(n, 1)
     try:
         np.linalg.cholesky(form - least * np.eye(n))
     except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(form)
-        found: Floats = (vectors * np.maximum(values, least)) @ vectors.T
-        return found
-    return form
+        return False
+    return True
 
 
 def mixture_of(metrics: Sequence[Factored], p: Floats, capacity: int) -> Factored:
