@@ -22,7 +22,7 @@ N_OTHERS = 40_000  # pairs of a question
 ROUNDED = (0.5, 0.1, 0.02)  # widths of the hinge's kink
 MOST_STEPS = 200
 EVERY = 100
-WINDOWS = (250, 500, 1_000, 2_000, 8_000)
+WINDOWS = (125, 250, 500, 1_000, 2_000, 8_000)  # the last: all pairs
 PULLS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # without end: plain distance
 
 

@@ -134,7 +134,7 @@ def test_points_help_where_pairs_are_few_and_are_silent_where_they_are_many():
                 tracker.observe_points(points)
             tracker.partial_fit(learned, judged)
             scores[few, points is not None] = roc_auc_score(y, tracker.pair_score(held_out))
-    assert scores[10, True] > scores[10, False] + 0.01
+    assert scores[10, True] > scores[10, False] + 0.015
     assert scores[5000, True] > scores[5000, False] - 0.001
 
 

@@ -36,7 +36,7 @@ class Learner(NamedTuple):
     outside: Annotated[float, Number()] = 1.0
 
 
-class Adding(NamedTuple):
+class AdditiveLearner(NamedTuple):
     """What tells one additive learner from others."""
 
     learning_rate: Annotated[float, Number(TINY)]
@@ -44,9 +44,9 @@ class Adding(NamedTuple):
 
 
 # The first finds what many pairs agree on, at any width. The others follow what moves, and are for
-# few features: with many, they had not seen enough before they forget.
-ADDITIVE = (Adding(0.3, 0.0003),)
-FORGETFUL = (Adding(0.06, 0.001), Adding(0.06, 0.008))
+# few features: with many, they forget before they have seen enough.
+ADDITIVE = (AdditiveLearner(0.3, 0.0003),)
+FORGETFUL = (AdditiveLearner(0.06, 0.001), AdditiveLearner(0.06, 0.008))
 
 ADDED = {"outside": 1.0}  # what rows of earlier states do not say
 
@@ -125,13 +125,13 @@ class AdditiveSettings(NamedTuple):
 
     Attributes
     ----------
-    learners : tuple of Adding
+    learners : tuple of AdditiveLearner
         Their rates, and how fast they forget.
     width : int
         Directions of a basis that they work on; 0: all features.
     """
 
-    learners: Annotated[tuple[Adding, ...], Learners(Adding)]
+    learners: Annotated[tuple[AdditiveLearner, ...], Learners(AdditiveLearner)]
     width: Annotated[int, Number(0, MOST, whole=True)] = 0
 
     @property

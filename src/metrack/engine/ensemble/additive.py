@@ -22,7 +22,7 @@ from metrack.engine.ensemble.calibration import (
 )
 from metrack.engine.ensemble.replay import Material
 from metrack.engine.numerics.divergences import FROBENIUS, LARGEST
-from metrack.engine.numerics.factored import Factored, metric_values
+from metrack.engine.numerics.factored import Factored, nearest_metric
 from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel, mix
 from metrack.engine.numerics.losses import HINGE
 from metrack.engine.numerics.pairs import Chunk, Difference, difference, rest, row_times, sign
@@ -111,8 +111,7 @@ class AdditiveBank:
     def mixture(self, p: Floats, unit: float) -> Factored:
         """The metric nearest to the weighted sum of the first learners' forms, over ``unit``."""
         matrix, _ = self.matrix(np.pad(p, (0, len(self.pace.rate) - len(p))))
-        values, vectors = np.linalg.eigh(matrix / unit)
-        return Factored(metric_values(values[::-1]), vectors.T[::-1], 0.0)
+        return nearest_metric(matrix / unit)
 
     def matrix(self, p: Floats) -> tuple[Floats, float]:
         """The weighted sum of the learners' forms: on their directions, and beyond them."""

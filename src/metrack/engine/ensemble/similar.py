@@ -14,7 +14,7 @@ import numpy as np
 from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.ensemble import Ensemble, Said
-from metrack.engine.numerics.factored import Factored, metric_values
+from metrack.engine.numerics.factored import Factored, nearest_metric
 from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel
 from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, rest
 from metrack.engine.numerics.records import floats
@@ -114,8 +114,7 @@ class NeighbourEnsemble(Ensemble):
 
     def mixture(self, p: Floats) -> Factored:
         """The weighted sum of the first experts' metrics; where that is none, the nearest one."""
-        values, vectors = np.linalg.eigh(self._summed(p, self.banks)[0])
-        return Factored(metric_values(values[::-1]), vectors.T[::-1], 0.0)
+        return nearest_metric(self._summed(p, self.banks)[0])
 
     def _summed(self, p: Floats, banks: Sequence[Any]) -> tuple[Floats, float]:
         """The weighted sum of the first experts' forms: on the features at hand, and beyond."""

@@ -183,8 +183,14 @@ def metric_values(values: Floats) -> Floats:
     return found
 
 
+def nearest_metric(form: Floats) -> Factored:
+    """The metric nearest to a form, by its eigenvectors."""
+    values, vectors = np.linalg.eigh(form)
+    return Factored(metric_values(values[::-1]), vectors.T[::-1], 0.0)
+
+
 def is_metric(form: Floats) -> bool:
-    """Whether that metric is the form itself."""
+    """Whether the metric nearest to a form is the form itself."""
     n = len(form)
     least = LEAST * max(float(np.trace(form)), 0.0) / max(n, 1)
     try:
