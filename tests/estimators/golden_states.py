@@ -33,6 +33,7 @@ LEARNERS = {
     "sadl-wide": lambda: SADL(),
     "sadl-additive": lambda: SADL(),  # since there are additive learners
     "sadl-additive-wide": lambda: SADL(),
+    "sadl-leading": lambda: SADL(),  # since some learners work on leading directions
     "kernel": lambda: KernelSADL(n_landmarks=8),
     "itml": lambda: OnlineITML(),
     "lego": lambda: LEGO(scale=None),
@@ -45,7 +46,8 @@ LEARNERS = {
 def stream(name):
     """What a learner is taught, in two halves; numpy keeps these numbers the same for ever."""
     rng = np.random.RandomState(0)
-    n_features = {"comid-frame": 6, "sadl-wide": 66, "sadl-additive-wide": 66}.get(name, 3)
+    wide = {"comid-frame": 6, "sadl-wide": 66, "sadl-additive-wide": 66, "sadl-leading": 14}
+    n_features = wide.get(name, 3)
     size = 3 if name == "oasis" else 2
     tuples = rng.standard_normal((2 * N_PAIRS, size, n_features))
     if name == "oasis":

@@ -12,26 +12,31 @@ from tests.estimators import golden_states
 from tests.estimators.learners import make_stream, state
 
 WIDE = ["target"] * 5 + ["plain", "additive"]
-KINDS = [*WIDE, "additive", "additive"]
+FEW = ["target"] * 7 + ["plain"] + ["additive"] * 3  # features: all lead
+KINDS = ["target"] * 7 + ["leading"] * 3 + ["plain"] + ["additive"] * 3
 
 
 def test_experts_tell_who_is_trusted():
-    stream = make_stream(6)
+    stream = make_stream(13)
     tracker = SADL(experts="kinds").fit(stream.pairs, stream.y)
     experts = tracker.experts_
     assert [each.kind for each in experts] == KINDS
     assert sum(each.weight for each in experts) == pytest.approx(1.0)
     np.testing.assert_allclose([each.weight for each in experts], tracker.weights_)
-    assert (experts[5].memory, experts[5].learning_rate) == (np.inf, 0.0)
-    assert [each.learning_rate for each in experts[6:]] == [0.3, 0.06, 0.06]
+    assert [each.learning_rate for each in experts[:7]] == [0.2, 0.1, 0.05, 0.1, 0.1, 0.8, 0.5]
+    assert [each.learning_rate for each in experts[7:10]] == [0.3, 0.1, 0.03]
+    assert [each.memory for each in experts[7:10]] == [64, 64, 256]
+    assert (experts[10].memory, experts[10].learning_rate) == (np.inf, 0.0)
+    assert [each.learning_rate for each in experts[11:]] == [0.3, 0.06, 0.06]
     assert (0.5 / 0.3) ** 2 <= tracker.drift_report().effective_window <= 1024
     cover = SADL(experts="cover").fit(stream.pairs, stream.y)
     assert {each.kind for each in cover.experts_} == {"margin"}
     np.testing.assert_array_equal([each.memory for each in cover.experts_], cover.scales_)
 
 
-def test_saved_and_resumed_it_goes_on_bit_for_bit(tmp_path):
-    stream = make_stream(5)
+@pytest.mark.parametrize("n_features", [5, 13])
+def test_saved_and_resumed_it_goes_on_bit_for_bit(tmp_path, n_features):
+    stream = make_stream(n_features)
     tracker = SADL(experts="kinds").partial_fit(stream.pairs[:150], stream.y[:150])
     tracker.save(tmp_path)
     again = metrack.load(tmp_path)
@@ -42,8 +47,9 @@ def test_saved_and_resumed_it_goes_on_bit_for_bit(tmp_path):
     np.testing.assert_array_equal(ours, theirs)
 
 
-def test_units_and_order_of_features():
-    stream = make_stream(5)
+@pytest.mark.parametrize("n_features", [5, 13])
+def test_units_and_order_of_features(n_features):
+    stream = make_stream(n_features)
     losses = SADL(experts="kinds").observe(stream.pairs, stream.y)
     for changed in (1000.0 * stream.pairs, stream.pairs[:, :, ::-1]):
         np.testing.assert_allclose(
@@ -53,9 +59,13 @@ def test_units_and_order_of_features():
 
 def test_learners_of_many_directions_replay_less():
     narrow, wide, _, additive = SADL(experts="kinds").resolve(200).banks
-    assert (narrow.width, wide.width, additive.width) == (32, 192, 192)
+    assert (narrow.width, wide.width, additive.width) == (16, 192, 192)
     assert [max(each.replays for each in bank.learners) for bank in (narrow, wide)] == [8, 2]
-    assert {bank.width for bank in SADL(experts="kinds").resolve(64).banks[:2]} == {0}
+    for n_features, replays in ((25, 16), (64, 8)):
+        *whole, leading, _, _, _ = SADL(experts="kinds").resolve(n_features).banks
+        assert ([bank.width for bank in whole], leading.directions) == ([0, 0, 0], 12)
+        found = [max(each.replays for each in bank.learners) for bank in (*whole, leading)]
+        assert found == [replays, replays, replays, 8]
 
 
 @pytest.mark.parametrize(
@@ -111,37 +121,42 @@ def kinds_of(tracker):
     return [each.kind for each in tracker.experts_]
 
 
-def test_with_many_features_few_additive_learners_go_on():
+def bank_of(tracker, name):
+    return next(bank for bank in tracker.engine_.banks if bank.name == name)
+
+
+def test_with_more_features_the_same_kinds_go_on():
     stream = make_stream(5)
     tracker = SADL().partial_fit(stream.pairs, stream.y)
-    assert kinds_of(tracker) == KINDS
-    form = tracker.engine_.banks[3].learners.matrix
+    assert kinds_of(tracker) == FEW
+    form = bank_of(tracker, "additive").learners.matrix
     tracker.widen(64)
-    np.testing.assert_array_equal(tracker.engine_.banks[3].learners.matrix[:, :5, :5], form)
+    np.testing.assert_array_equal(bank_of(tracker, "additive").learners.matrix[:, :5, :5], form)
     assert kinds_of(tracker) == KINDS
+    np.testing.assert_array_equal(tracker.weights_[7:10], 0.0)  # they start now
     seen = tracker.n_pairs_seen_
     tracker.widen(70)
     assert kinds_of(tracker) == WIDE
     assert tracker.n_pairs_seen_ == seen
-    basis, after = tracker.engine_.basis.vectors, tracker.engine_.banks[3].learners.matrix
+    basis, after = tracker.engine_.basis.vectors, bank_of(tracker, "additive").learners.matrix
     np.testing.assert_allclose((basis @ after[0] @ basis.T)[:5, :5], form[0], atol=1e-9)
     wide = np.pad(stream.pairs, ((0, 0), (0, 0), (0, 65)))
     assert np.isfinite(tracker.observe(wide, stream.y)).all()
     tracker.engine_.check()
 
 
-def test_a_state_from_before_additive_learners_goes_on_with_them_when_it_is_widened():
+def test_a_state_of_earlier_learners_goes_on_with_others_when_it_is_widened():
     tracker = metrack.load(golden_states.GOLDEN / "v3" / "sadl-kinds")
-    before = ["margin"] * 3 + WIDE[:6]
-    assert kinds_of(tracker) == before
-    trusted = tracker.weights_[3:]
+    assert kinds_of(tracker) == ["margin"] * 3 + ["target"] * 5 + ["plain"]
+    trusted, go_on = tracker.weights_[3:], [0, 1, 2, 3, 4, 7]
     tracker.widen(4)
-    assert kinds_of(tracker) == KINDS
-    np.testing.assert_array_equal(tracker.weights_[6:], 0.0)
-    np.testing.assert_allclose(tracker.weights_[:6], trusted / trusted.sum(), rtol=1e-9)
+    assert kinds_of(tracker) == FEW
+    # Bets have a prior of 1/n, and n is 11 where it was 9.
+    np.testing.assert_allclose(tracker.weights_[go_on], trusted / trusted.sum(), rtol=11 / 9 - 1)
+    assert tracker.weights_[go_on].sum() == pytest.approx(1.0)  # the others start now
     stream = make_stream(4)
     assert np.isfinite(tracker.observe(stream.pairs, stream.y)).all()
-    assert (tracker.weights_[6:] > 0.0).all()
+    assert (tracker.weights_ > 0.0).all()
     tracker.engine_.check()
 
 
@@ -149,5 +164,5 @@ def test_what_settings_came_to_reads_as_text():
     found = dict(rows(SADL(experts="kinds").resolve(25)))
     assert found["always_on 1: learns"] == "target"
     first = found["always_on 1: learners"].split("; ")[0]
-    assert first == "learning_rate 0.3, rho 0.0033, replays 8, window 64, outside 1"
-    assert found["additive 4: learners"] == "learning_rate 0.3, forgets 0.0003"
+    assert first == "learning_rate 0.2, rho 0.007, replays 16, window 64, outside 1"
+    assert found["additive 6: learners"] == "learning_rate 0.3, forgets 0.0003"

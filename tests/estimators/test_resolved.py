@@ -116,7 +116,7 @@ def test_a_saved_learner_goes_on_as_what_its_settings_came_to(tmp_path, monkeypa
     stream = make_stream(6, 100)
     learner = SADL().fit(stream.pairs, stream.y)
     learner.save(tmp_path)
-    monkeypatch.setattr("metrack.estimators.kinds.REPLAYS", 5)
+    monkeypatch.setattr("metrack.estimators.kinds.WHOLE_REPLAYS", 5)
     loaded = metrack.load(tmp_path)
     assert loaded.resolved_ == learner.resolved_ != loaded.resolve(6)
     more = make_stream(6, 100, seed=1)

@@ -12,15 +12,7 @@ from metrack.engine.ensemble.landmarks import KernelRule
 from metrack.engine.ensemble.spaces import SpacesEnsemble
 from metrack.engine.numerics.losses import LOSSES
 from metrack.engine.numerics.records import MOST, TINY, Flag, Number, Sizes
-from metrack.estimators.kinds import (
-    NARROW,
-    OUTSIDE,
-    PLAIN,
-    TARGET,
-    WIDE,
-    WIDE_TARGET,
-    targets,
-)
+from metrack.estimators.kinds import FEW_TARGET, OUTSIDE, PLAIN, WIDE, WIDE_TARGET, targets
 from metrack.estimators.resolved import (
     KINDS,
     UNITS,
@@ -34,6 +26,7 @@ from metrack.estimators.resolved import (
 
 RELATIVE = {"rbf", "poly", "polynomial"}  # kernels whose gamma "auto" is in units of the data
 AUTO_GAMMAS = (1.0, 3.0)  # of which the second has narrow learners alone: details are local
+NARROW = 32  # directions of a basis; variance falls slower than that of features
 MOST_LANDMARKS = 1 << 12
 MOST_SPACES = 8
 
@@ -174,8 +167,8 @@ def kernel_kinds(n_landmarks: int, gammas: tuple[float, ...]) -> tuple[SpaceSett
     narrow, wide = min(NARROW, n_landmarks), min(WIDE, n_landmarks)
     found = []
     for i, gamma in enumerate(gammas):
-        banks: list[BankSettings] = [targets(TARGET, n_landmarks, narrow, OUTSIDE)]
+        banks: list[BankSettings] = [targets(FEW_TARGET, narrow, OUTSIDE)]
         if i == 0:
-            banks.append(targets(WIDE_TARGET, n_landmarks, wide))
+            banks.append(targets(WIDE_TARGET, wide))
         found.append(SpaceSettings(gamma, (*banks, PLAIN)))
     return tuple(found)

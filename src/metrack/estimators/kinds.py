@@ -1,29 +1,39 @@
 """Several kinds of experts: which there are, at which paces."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from metrack.engine.ensemble import additive
 from metrack.engine.ensemble.always_on import LONGEST_WINDOW, MOST_REPLAYS, AlwaysOnBank, Pace
 from metrack.engine.ensemble.kinds import KINDS
+from metrack.engine.ensemble.leading import LeadingBank
 from metrack.engine.ensemble.plain import PlainBank
 from metrack.engine.numerics.records import MOST, TINY, Number, Sizes, declared
 from metrack.estimators.resolved import BANKS, BankSettings, Name
 
-REPLAYS, REPLAYS_UP_TO = 8, 64  # pairs; features: beyond, fewer, as a step's cost grows
-LEAST_REPLAYS = 2
+# Pairs replayed after each. A step's cost grows with the square of directions: so many numbers may
+# be gone through, if that makes no fewer than the least, nor more than these.
+REPLAYED = 8 * 64**2
+LEAST_REPLAYS, REPLAYS, WHOLE_REPLAYS = 2, 8, 16
 PULL = 0.25  # over n_features: a pair says something about one direction, the pull is in all
 
-WHOLE_UP_TO = 64  # features: beyond, learners work on directions of a basis
-NARROW, WIDE = 32, 192  # directions: few are learned fast, many hold more
-OUTSIDE = 0.25  # weight of plain distance where narrow learners have no directions
+WHOLE_UP_TO = 64  # features: beyond, all learners work on directions of a basis
+LEADING = 12  # directions that some learners work on beside whole matrices
+NARROW, WIDE = 16, 192  # directions of a basis: few are learned fast, many hold more
+OUTSIDE = 0.25  # weight of plain distance where learners of few directions have none
 
 # Rate, share of the pull to plain distance, and how many of the last pairs are replayed; 0: none.
-TARGET = ((0.3, 0.33, 64), (0.1, 0.33, 64), (0.03, 0.33, 256))
-WHOLE_TARGET = ((0.1, 0.0, 0), (0.1, 0.0, 1024))
+Rows: TypeAlias = tuple[tuple[float, float, int], ...]
+# On all features, the faster the stronger the pull: what a pair says of one direction must not stay
+# in all others.
+STEADY_TARGET: Rows = ((0.2, 0.7, 64), (0.1, 0.5, 96), (0.05, 0.33, 256))
+FREE_TARGET: Rows = ((0.1, 0.0, 0), (0.1, 0.0, 1024))
+FAST_TARGET: Rows = ((0.8, 1.0, 48), (0.5, 0.7, 48))
+# On few directions.
+FEW_TARGET: Rows = ((0.3, 0.33, 64), (0.1, 0.33, 64), (0.03, 0.33, 256))
 # On a basis, what matters may have to grow a hundredfold: one learner is fast.
-WIDE_TARGET = ((1.0, 0.0, 64), (0.1, 0.0, 1024))
+WIDE_TARGET: Rows = ((1.0, 0.0, 64), (0.1, 0.0, 1024))
 
 
 class Learner(NamedTuple):
@@ -109,8 +119,7 @@ class AlwaysOnSettings(NamedTuple):
 
     def build(self, n_features: int) -> AlwaysOnBank:
         """The learners, at their start."""
-        pace = Pace(*map(np.array, zip(*self.learners, strict=True)))
-        return AlwaysOnBank(n_features, KINDS[self.learns].record, pace)
+        return AlwaysOnBank(n_features, KINDS[self.learns].record, _pace(self.learners))
 
     def smallest(self) -> "AlwaysOnSettings":
         """The same for one direction."""
@@ -118,6 +127,57 @@ class AlwaysOnSettings(NamedTuple):
 
     def check(self, n_features: int) -> None:
         """Whatever holds what its fields declare can be built."""
+
+
+class LeadingSettings(NamedTuple):
+    """Target learners on the leading directions of differences, beside others on all features.
+
+    Attributes
+    ----------
+    learners : tuple of Learner
+        As of `AlwaysOnSettings`.
+    directions : int
+        How many.
+    features : int
+        In which they are found.
+    """
+
+    learners: Annotated[tuple[Learner, ...], Learners(Learner)]
+    directions: Annotated[int, Number(1, MOST, whole=True)]
+    features: Annotated[int, Number(1, MOST, whole=True)]
+
+    @property
+    def width(self) -> int:
+        """It is of all features."""
+        return 0
+
+    @property
+    def kind(self) -> str:
+        """Under which they are saved."""
+        return "leading"
+
+    def dimensions(self, n_features: int) -> int:
+        """How many directions its learners have."""
+        return self.directions
+
+    def build(self, n_features: int) -> LeadingBank:
+        """The learners, at their start."""
+        return LeadingBank(self.features, n_features, KINDS["target"].record, _pace(self.learners))
+
+    def smallest(self) -> "LeadingSettings":
+        """The same for one feature."""
+        return self._replace(directions=1, features=1)
+
+    def check(self, n_features: int) -> None:
+        """Refuse other features than there are, and more directions than these have."""
+        if not self.directions <= self.features == n_features:
+            raise ValueError(
+                f"{self.directions} of {self.features} directions; {n_features} features"
+            )
+
+
+def _pace(learners: tuple[Learner, ...]) -> Pace:
+    return Pace(*map(np.array, zip(*learners, strict=True)))
 
 
 class AdditiveSettings(NamedTuple):
@@ -171,6 +231,11 @@ class PlainSettings(NamedTuple):
     start: Annotated[float, Number(1.0)]
 
     @property
+    def width(self) -> int:
+        """It is of all features."""
+        return 0
+
+    @property
     def kind(self) -> str:
         """Under which it is saved."""
         return "plain"
@@ -191,7 +256,12 @@ class PlainSettings(NamedTuple):
         """There is nothing to refuse."""
 
 
-BANKS |= {"always_on": AlwaysOnSettings, "additive": AdditiveSettings, "plain": PlainSettings}
+BANKS |= {
+    "always_on": AlwaysOnSettings,
+    "leading": LeadingSettings,
+    "additive": AdditiveSettings,
+    "plain": PlainSettings,
+}
 
 
 PLAIN = PlainSettings(memory=1000.0, start=4.0)  # it does not move: its scale may be learned longer
@@ -199,34 +269,42 @@ PLAIN = PlainSettings(memory=1000.0, start=4.0)  # it does not move: its scale m
 
 def several_kinds(n_features: int) -> tuple[BankSettings, ...]:
     """Target learners, plain distance and additive learners."""
-    if n_features > WHOLE_UP_TO:
-        wide = min(WIDE, n_features)
-        return (
-            targets(TARGET, n_features, NARROW, OUTSIDE),
-            targets(WIDE_TARGET, n_features, wide),
-            PLAIN,
-            AdditiveSettings(ADDITIVE, wide),
-        )
+    return _on_basis(n_features) if n_features > WHOLE_UP_TO else _on_features(n_features)
+
+
+def _on_basis(n_features: int) -> tuple[BankSettings, ...]:
+    wide = min(WIDE, n_features)
     return (
-        targets(TARGET, n_features),
-        targets(WHOLE_TARGET, n_features),
+        targets(FEW_TARGET, NARROW, OUTSIDE),
+        targets(WIDE_TARGET, wide),
         PLAIN,
-        AdditiveSettings(ADDITIVE),
-        AdditiveSettings(FORGETFUL),
+        AdditiveSettings(ADDITIVE, wide),
     )
 
 
-def targets(
-    rows: tuple[tuple[float, float, int], ...],
-    n_features: int,
-    width: int = 0,
-    outside: float = 1.0,
-) -> AlwaysOnSettings:
-    """Target learners at these paces, on so many directions; 0: all features."""
-    n = width or n_features
-    replays = max(LEAST_REPLAYS, round(REPLAYS * min(1.0, (REPLAYS_UP_TO / n) ** 2)))
-    learners = tuple(
-        Learner(rate, pull * PULL / n, replays if window else 0, max(window, 1), outside)
+def _on_features(n_features: int) -> tuple[BankSettings, ...]:
+    steady, free, fast = (
+        AlwaysOnSettings("target", _learners(rows, n_features, WHOLE_REPLAYS))
+        for rows in (STEADY_TARGET, FREE_TARGET, FAST_TARGET)
+    )
+    few = _learners(FEW_TARGET, LEADING, REPLAYS, OUTSIDE)
+    leading = [LeadingSettings(few, LEADING, n_features)] if n_features > LEADING else []
+    additive = AdditiveSettings(ADDITIVE), AdditiveSettings(FORGETFUL)
+    # With more features, the first two go on as narrow and as wide ones.
+    return steady, free, fast, *leading, PLAIN, *additive
+
+
+def targets(rows: Rows, width: int, outside: float = 1.0) -> AlwaysOnSettings:
+    """Target learners on so many directions of a basis."""
+    return AlwaysOnSettings("target", _learners(rows, width, REPLAYS, outside), width)
+
+
+def _learners(
+    rows: Rows, n_directions: int, most_replays: int, outside: float = 1.0
+) -> tuple[Learner, ...]:
+    """Learners at these paces."""
+    replays = min(max(LEAST_REPLAYS, round(REPLAYED / n_directions**2)), most_replays)
+    return tuple(
+        Learner(rate, pull * PULL / n_directions, replays if window else 0, max(window, 1), outside)
         for rate, pull, window in rows
     )
-    return AlwaysOnSettings("target", learners, width)

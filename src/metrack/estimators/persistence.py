@@ -23,6 +23,7 @@ from metrack.engine.ensemble import (
     calibration,
     combine,
     landmarks,
+    leading,
     mirror,
     page_hinkley,
     replay,
@@ -72,6 +73,7 @@ PARTS = {
     "calibration": "calibration",
     "similar": "similar",
     "basis": "basis",
+    "directions": "directions",
     "landmarks": "landmarks",
 }
 # From what the settings came to.
@@ -91,6 +93,7 @@ RECORDS: dict[str, Any] = {
     "calibration": calibration.Calibration,
     "similar_pairs": similar.Similar,
     "basis": basis.Basis,
+    "directions": leading.Directions,
     "landmarks": landmarks.Landmarks,
     "plain_counters": targets.COUNTERS,
     "dense_metric": targets.Metric,

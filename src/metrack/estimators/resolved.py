@@ -74,8 +74,12 @@ class BankSettings(Protocol):
     def kind(self) -> str:
         """Under which they are saved."""
 
+    @property
+    def width(self) -> int:
+        """How many directions of the ensemble's basis it works on; 0: all features."""
+
     def dimensions(self, n_features: int) -> int:
-        """How many features, or directions of a basis, it works on; 0: whatever there is."""
+        """How many features or directions its learners have; 0: whatever there is."""
 
     def build(self, n_features: int) -> Bank:
         """The learners, at their start."""
@@ -138,6 +142,11 @@ class MirrorSettings(NamedTuple):
     on_cover: Annotated[bool, Flag()] = False
     n_learners: Annotated[int, Number(1, MOST_AT_START, whole=True)] = 1
     replays: Annotated[int, Number(0, MOST, whole=True)] = 0
+
+    @property
+    def width(self) -> int:
+        """It is of all features."""
+        return 0
 
     @property
     def kind(self) -> str:
@@ -229,13 +238,13 @@ class EnsembleSettings(NamedTuple):
         return kind(self.n_features, banks, combination, _scaled(self.units))
 
     def dimensions(self) -> list[int]:
-        """On how many features, or directions of a basis, each bank works."""
+        """How many features or directions the learners of each bank have."""
         any_number = 1 if self._on_basis else self.n_features
         return [bank.dimensions(self.n_features) or any_number for bank in self.banks]
 
     @property
     def _on_basis(self) -> bool:
-        return any(0 < bank.dimensions(self.n_features) < self.n_features for bank in self.banks)
+        return any(0 < bank.width < self.n_features for bank in self.banks)
 
     def smallest(self) -> "EnsembleSettings":
         """The same for one or two features: its engine has the same parts, and is small."""

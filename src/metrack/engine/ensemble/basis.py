@@ -33,7 +33,7 @@ from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.ensemble import Ensemble, Said
 from metrack.engine.ensemble.similar import Beyond, NeighbourEnsemble, for_neighbours
-from metrack.engine.numerics.factored import Factored, OnFrame, metric_values
+from metrack.engine.numerics.factored import Factored, OnFrame, metric_values, root
 from metrack.engine.numerics.frame import Frame
 from metrack.engine.numerics.kernels import Floats, Ints, dot, kernel
 from metrack.engine.numerics.pairs import Chunk, Pairs, part, times
@@ -230,7 +230,7 @@ class BasisEnsemble(NeighbourEnsemble):
         # From coordinates on old directions, and on what of new ones is outside of these.
         turn = np.zeros((2 * width, width))
         turn[:width, :n_kept][in_use] = held.T
-        turn[width : width + n_kept, :n_kept] = _root(np.eye(n_kept) - held @ held.T)
+        turn[width : width + n_kept, :n_kept] = root(np.eye(n_kept) - held @ held.T)
         # Those not in use yet, and others in the place of those that are gone.
         free = np.concatenate([np.flatnonzero(~in_use), np.arange(width + n_kept, 2 * width)])
         turn[free[: width - n_kept], range(n_kept, width)] = 1.0
@@ -377,13 +377,6 @@ def _in_order(vectors: Floats) -> Floats:
         length = np.linalg.norm(left)
         if length > GONE:
             found = np.column_stack([found, left / length])
-    return found
-
-
-def _root(matrix: Floats) -> Floats:
-    """The symmetric root of a positive matrix."""
-    values, vectors = np.linalg.eigh(matrix)
-    found: Floats = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     return found
 
 

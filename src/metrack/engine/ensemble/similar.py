@@ -22,7 +22,7 @@ from metrack.engine.numerics.records import floats
 SHARE = 0.2  # of the effective window
 SHORTEST = 8.0  # pairs
 SHRINKAGE = 0.15  # of the mean eigenvalue, added to all
-ALONG = 0.6  # of the way from the metric that judges pairs to the inverse covariance
+ALONG = 0.5  # of the way from the metric that judges pairs to the inverse covariance
 
 
 class Similar(NamedTuple):

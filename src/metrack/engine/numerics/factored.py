@@ -200,6 +200,13 @@ def is_metric(form: Floats) -> bool:
     return True
 
 
+def root(matrix: Floats) -> Floats:
+    """The symmetric root of a positive matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    found: Floats = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return found
+
+
 def mixture_of(metrics: Sequence[Factored], p: Floats, capacity: int) -> Factored:
     """The weighted sum of metrics, cut to a rank of ``capacity`` where its rank is not full."""
     n_features = metrics[0].vectors.shape[1]
