@@ -57,11 +57,12 @@ class SADL(WeighedLearner):
     and Hero, 2016), which is bounded on every stretch of time. There is nothing to tune, and the
     number of pairs need not be known.
 
-    By default the learners are of several kinds: target learners (ITML's steps, which multiply) and
-    additive learners at several rates and memory lengths, and plain distance. The settings from
-    ``eta0`` to ``psd`` are those of the paper's ensemble, and bring it: COMID learners on the
-    dyadic cover, where learner j lives on intervals of length L = first_interval * 2^j, starts each
-    from the next shorter scale's metric, and has the rate eta0 / sqrt(L).
+    By default the learners are of several kinds: target learners (ITML's steps, which multiply), on
+    all features and on the leading directions, and additive learners, at several rates and memory
+    lengths; and plain distance. The settings from ``eta0`` to ``psd`` are those of the paper's
+    ensemble, and bring it: COMID learners on the dyadic cover, where learner j lives on intervals
+    of length L = first_interval * 2^j, starts each from the next shorter scale's metric, and has
+    the rate eta0 / sqrt(L).
 
     There are two outputs. `transform`, `pair_distance` and `predict` judge pairs; `for_neighbours`
     gives the embedding in which to look for neighbours and clusters.
