@@ -12,8 +12,8 @@ from tests.estimators import golden_states
 from tests.estimators.learners import make_stream, state
 
 WIDE = ["target"] * 5 + ["plain", "additive"]
-FEW = ["target"] * 7 + ["plain"] + ["additive"] * 3  # features: all lead
-KINDS = ["target"] * 7 + ["leading"] * 3 + ["plain"] + ["additive"] * 3
+FEW = ["target"] * 8 + ["plain"] + ["additive"] * 3  # features: all lead
+KINDS = ["target"] * 8 + ["leading"] * 3 + ["plain"] + ["additive"] * 3
 
 
 def test_experts_tell_who_is_trusted():
@@ -23,11 +23,11 @@ def test_experts_tell_who_is_trusted():
     assert [each.kind for each in experts] == KINDS
     assert sum(each.weight for each in experts) == pytest.approx(1.0)
     np.testing.assert_allclose([each.weight for each in experts], tracker.weights_)
-    assert [each.learning_rate for each in experts[:7]] == [0.2, 0.1, 0.05, 0.1, 0.1, 0.8, 0.5]
-    assert [each.learning_rate for each in experts[7:10]] == [0.3, 0.1, 0.03]
-    assert [each.memory for each in experts[7:10]] == [64, 64, 256]
-    assert (experts[10].memory, experts[10].learning_rate) == (np.inf, 0.0)
-    assert [each.learning_rate for each in experts[11:]] == [0.3, 0.06, 0.06]
+    assert [each.learning_rate for each in experts[5:8]] == [0.8, 0.5, 0.03]
+    assert [each.learning_rate for each in experts[8:11]] == [0.3, 0.1, 0.03]
+    assert [each.memory for each in experts[8:11]] == [64, 64, 256]
+    assert (experts[11].memory, experts[11].learning_rate) == (np.inf, 0.0)
+    assert [each.learning_rate for each in experts[12:]] == [0.3, 0.06, 0.06]
     assert (0.5 / 0.3) ** 2 <= tracker.drift_report().effective_window <= 1024
     cover = SADL(experts="cover").fit(stream.pairs, stream.y)
     assert {each.kind for each in cover.experts_} == {"margin"}
@@ -133,7 +133,7 @@ def test_with_more_features_the_same_kinds_go_on():
     tracker.widen(64)
     np.testing.assert_array_equal(bank_of(tracker, "additive").learners.matrix[:, :5, :5], form)
     assert kinds_of(tracker) == KINDS
-    np.testing.assert_array_equal(tracker.weights_[7:10], 0.0)  # they start now
+    np.testing.assert_array_equal(tracker.weights_[8:11], 0.0)  # they start now
     seen = tracker.n_pairs_seen_
     tracker.widen(70)
     assert kinds_of(tracker) == WIDE
@@ -148,11 +148,11 @@ def test_with_more_features_the_same_kinds_go_on():
 def test_a_state_of_earlier_learners_goes_on_with_others_when_it_is_widened():
     tracker = metrack.load(golden_states.GOLDEN / "v3" / "sadl-kinds")
     assert kinds_of(tracker) == ["margin"] * 3 + ["target"] * 5 + ["plain"]
-    trusted, go_on = tracker.weights_[3:], [0, 1, 2, 3, 4, 7]
+    trusted, go_on = tracker.weights_[3:], [0, 1, 2, 3, 4, 8]
     tracker.widen(4)
     assert kinds_of(tracker) == FEW
-    # Bets have a prior of 1/n, and n is 11 where it was 9.
-    np.testing.assert_allclose(tracker.weights_[go_on], trusted / trusted.sum(), rtol=11 / 9 - 1)
+    # Bets have a prior of 1/n, and n is 12 where it was 9.
+    np.testing.assert_allclose(tracker.weights_[go_on], trusted / trusted.sum(), rtol=12 / 9 - 1)
     assert tracker.weights_[go_on].sum() == pytest.approx(1.0)  # the others start now
     stream = make_stream(4)
     assert np.isfinite(tracker.observe(stream.pairs, stream.y)).all()

@@ -29,7 +29,7 @@ Rows: TypeAlias = tuple[tuple[float, float, int], ...]
 # in all others.
 STEADY_TARGET: Rows = ((0.2, 0.7, 64), (0.1, 0.5, 96), (0.05, 0.33, 256))
 FREE_TARGET: Rows = ((0.1, 0.0, 0), (0.1, 0.0, 1024))
-FAST_TARGET: Rows = ((0.8, 1.0, 48), (0.5, 0.7, 48))
+OUTER_TARGET: Rows = ((0.8, 1.0, 48), (0.5, 0.7, 48), (0.03, 0.33, 512))  # fastest and slowest
 # On few directions.
 FEW_TARGET: Rows = ((0.3, 0.33, 64), (0.1, 0.33, 64), (0.03, 0.33, 256))
 # On a basis, what matters may have to grow a hundredfold: one learner is fast.
@@ -283,15 +283,15 @@ def _on_basis(n_features: int) -> tuple[BankSettings, ...]:
 
 
 def _on_features(n_features: int) -> tuple[BankSettings, ...]:
-    steady, free, fast = (
+    steady, free, outer = (
         AlwaysOnSettings("target", _learners(rows, n_features, WHOLE_REPLAYS))
-        for rows in (STEADY_TARGET, FREE_TARGET, FAST_TARGET)
+        for rows in (STEADY_TARGET, FREE_TARGET, OUTER_TARGET)
     )
     few = _learners(FEW_TARGET, LEADING, REPLAYS, OUTSIDE)
     leading = [LeadingSettings(few, LEADING, n_features)] if n_features > LEADING else []
     additive = AdditiveSettings(ADDITIVE), AdditiveSettings(FORGETFUL)
     # With more features, the first two go on as narrow and as wide ones.
-    return steady, free, fast, *leading, PLAIN, *additive
+    return steady, free, outer, *leading, PLAIN, *additive
 
 
 def targets(rows: Rows, width: int, outside: float = 1.0) -> AlwaysOnSettings:

@@ -62,11 +62,12 @@ def leading(u, width=WIDTH):
     return np.linalg.svd(u)[2][:width].T
 
 
-def test_directions_are_found_when_pairs_double_and_then_after_every_256():
+def test_directions_are_found_after_128_pairs_and_then_after_every_256():
     times, t = [], 0
     while t < 4 * EVERY:
         times.append(t := next_renewal(t))
-    assert times == [FIRST, 2 * FIRST, EVERY, 2 * EVERY, 3 * EVERY, 4 * EVERY]
+    assert times == [FIRST, EVERY, 2 * EVERY, 3 * EVERY, 4 * EVERY]
+    assert 2 * FIRST == EVERY
 
 
 def test_learners_are_the_textbooks():

@@ -28,7 +28,7 @@ from metrack.engine.numerics.pairs import Chunk, Pairs, part
 from metrack.engine.numerics.records import floats
 from metrack.engine.representations.dense_factor import change_basis
 
-FIRST, EVERY = 64, 256  # pairs: when directions are found first, and from some time on
+FIRST, EVERY = 128, 256  # pairs: when directions are found first, and from some time on
 LAST = 1024  # pairs in which they are found
 NOTHING = 1e-10  # a share of the variance that may be rounding's
 
