@@ -61,7 +61,7 @@ def test_learners_of_many_directions_replay_less():
     narrow, wide, _, additive = SADL(experts="kinds").resolve(200).banks
     assert (narrow.width, wide.width, additive.width) == (16, 192, 192)
     assert [max(each.replays for each in bank.learners) for bank in (narrow, wide)] == [8, 2]
-    for n_features, replays in ((25, 16), (64, 8)):
+    for n_features, replays in ((25, 16), (64, 6)):
         *whole, leading, _, _, _ = SADL(experts="kinds").resolve(n_features).banks
         assert ([bank.width for bank in whole], leading.directions) == ([0, 0, 0], 12)
         found = [max(each.replays for each in bank.learners) for bank in (*whole, leading)]

@@ -14,7 +14,7 @@ from metrack.estimators.resolved import BANKS, BankSettings, Name
 
 # Pairs replayed after each. A step's cost grows with the square of directions: so many numbers may
 # be gone through, if that makes no fewer than the least, nor more than these.
-REPLAYED = 8 * 64**2
+REPLAYED = 6 * 64**2
 LEAST_REPLAYS, REPLAYS, WHOLE_REPLAYS = 2, 8, 16
 PULL = 0.25  # over n_features: a pair says something about one direction, the pull is in all
 
