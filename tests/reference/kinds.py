@@ -11,7 +11,10 @@ from .sadl import cover
 
 
 class DenseTarget(DenseCOMID):
-    """ITML's step on fixed targets: M <- M - k Mu (Mu)' / (1 + k q), k = 2 e (q - g)."""
+    """ITML's step on fixed targets: M <- M - k Mu (Mu)' / (1 + k q), k = 2 e (q - g).
+
+    No step goes beyond its target g.
+    """
 
     def __init__(self, n_features, *, learning_rate, rho, upper=0.25, lower=1.75):
         settings = {"divergence": "burg", "regularizer": "logdet", "rho": rho}
@@ -19,10 +22,12 @@ class DenseTarget(DenseCOMID):
         self.targets = {1: upper, -1: lower}
 
     def signed_step(self, u, y, e):
-        """The gradient step k, cut where q would more than double: 1 + k q >= 1/2."""
+        """The gradient step k, if q / (1 + k q) is between q and g, and no more than 2 q."""
         q, g = u @ self.M @ u, self.targets[int(y)]
-        violated = q > g if y > 0 else q < g
-        return max(2.0 * e * (q - g), -0.5 / q) if violated else 0.0
+        k = 2.0 * e * (q - g)
+        if y > 0:
+            return np.clip(k, 0.0, max(1.0 / g - 1.0 / q, 0.0))
+        return np.clip(k, min(max(1.0 / g - 1.0 / q, -0.5 / q), 0.0), 0.0)
 
 
 def numbers_drawn(n_pairs, most):

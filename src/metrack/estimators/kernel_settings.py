@@ -26,7 +26,7 @@ from metrack.estimators.resolved import (
 
 RELATIVE = {"rbf", "poly", "polynomial"}  # kernels whose gamma "auto" is in units of the data
 AUTO_GAMMAS = (1.0, 3.0)  # of which the second has narrow learners alone: details are local
-NARROW = 32  # directions of a basis; variance falls slower than that of features
+NARROW = 32  # directions of a basis
 MOST_LANDMARKS = 1 << 12
 MOST_SPACES = 8
 

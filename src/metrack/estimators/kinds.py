@@ -268,7 +268,7 @@ PLAIN = PlainSettings(memory=1000.0, start=4.0)  # it does not move: its scale m
 
 
 def several_kinds(n_features: int) -> tuple[BankSettings, ...]:
-    """Target learners, plain distance and additive learners."""
+    """Target learners, some on few leading directions; plain distance; additive learners."""
     return _on_basis(n_features) if n_features > WHOLE_UP_TO else _on_features(n_features)
 
 

@@ -27,7 +27,7 @@ from tests.reference.comid import DenseCOMID
 
 N = 4
 PACE = Pace(
-    rate=np.array([0.3, 0.05, 0.1]),
+    rate=np.array([0.8, 0.05, 0.1]),
     rho=np.array([0.5, 0.02, 0.0]),
     replays=np.array([3, 5, 0]),
     window=np.array([8, 64, 1]),
@@ -92,6 +92,18 @@ def test_learners_are_the_textbooks(kind, dense, unit):
         M = bank.metric(j, 1.0).matrix()
         expected = learner.M * np.trace(M) / np.trace(learner.M)
         np.testing.assert_allclose(M, expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rounding_errors_of_target_learners_stay_small(seed):
+    """No step goes beyond its target: there, fast learners would go too far by ever more."""
+    rng = np.random.default_rng(seed)
+    u, y = rng.normal(size=(1000, N)) / np.sqrt(N), rng.choice([-1.0, 1.0], 1000)
+    few = np.full(3, 8)
+    pace = Pace(np.array([0.2, 0.8, 2.0]), np.zeros(3), few, 4 * few, np.ones(3))
+    moved = u * (1.0 + 1e-12 * rng.normal(size=u.shape))
+    q, again = (learn(AlwaysOnBank(N, Target(), pace), given, y).q for given in (u, moved))
+    np.testing.assert_allclose(again, q, rtol=1e-6, atol=1e-6)
 
 
 def test_without_replays_a_margin_learner_is_comid():

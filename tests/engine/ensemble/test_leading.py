@@ -41,7 +41,7 @@ def tracker(n=N, width=WIDTH):
 
 
 def observe(ensemble, u, y, sizes=(10_000,)):
-    """What learners predict, without the calibration; and the losses."""
+    """Losses of pairs given in calls of these sizes."""
     losses, done, call = [], 0, 0
     while done < len(y):
         rows = slice(done, done + sizes[call % len(sizes)])

@@ -42,7 +42,8 @@ def test_a_frame_and_what_it_leaves_out_are_a_basis():
     whole = np.concatenate([vectors.T, frame.others()])
     np.testing.assert_allclose(whole @ whole.T, np.eye(9), atol=1e-12)
     points = np.random.default_rng(1).normal(size=(3, 9))
-    found = frame.left_out(points, points @ vectors)
+    found = np.empty((len(points), vectors.shape[0] - vectors.shape[1]))
+    frame.left_out(points, points @ vectors, found)
     np.testing.assert_allclose(found, points @ frame.others().T, atol=1e-12)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from metrack.engine.ensemble.bank import Predictions
+from metrack.engine.ensemble.bank import Predictions, ReadFromMatrix
 from metrack.engine.ensemble.calibration import (
     MEMORY,
     NONE,
@@ -22,7 +22,6 @@ from metrack.engine.ensemble.calibration import (
 )
 from metrack.engine.ensemble.replay import Material
 from metrack.engine.numerics.divergences import FROBENIUS, LARGEST
-from metrack.engine.numerics.factored import Factored, nearest_metric
 from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel, mix
 from metrack.engine.numerics.losses import HINGE
 from metrack.engine.numerics.pairs import Chunk, Difference, difference, rest, row_times, sign
@@ -49,7 +48,7 @@ class Additive(NamedTuple):
     mu: Annotated[Floats, floats("J", least=1.0, most=LARGEST)]
 
 
-class AdditiveBank:
+class AdditiveBank(ReadFromMatrix):
     """Learners whose steps add to M, with paces of their own; all are always on.
 
     Parameters
@@ -103,15 +102,6 @@ class AdditiveBank:
     def _scales(self) -> Floats:
         """By how much distances are multiplied; where nothing was seen, they are plain ones."""
         return np.where(self.calibration.total > NONE, scales(self.calibration), 1.0 / PLAIN)
-
-    def metric(self, j: int, unit: float) -> Factored:
-        """Metric of learner j, over ``unit``: the one nearest to its form."""
-        return self.mixture(np.eye(len(self.pace.rate))[j], unit)
-
-    def mixture(self, p: Floats, unit: float) -> Factored:
-        """The metric nearest to the weighted sum of the first learners' forms, over ``unit``."""
-        matrix, _ = self.matrix(np.pad(p, (0, len(self.pace.rate) - len(p))))
-        return nearest_metric(matrix / unit)
 
     def matrix(self, p: Floats) -> tuple[Floats, float]:
         """The weighted sum of the learners' forms: on their directions, and beyond them."""

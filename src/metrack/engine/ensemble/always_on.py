@@ -162,7 +162,7 @@ class AlwaysOnBank:
         self.learners = change_basis(old.learners, turn[:, :width], self.pace.outside)
         self.generator, self.calibration = old.generator, old.calibration
 
-    def continue_from(self, old: "AlwaysOnBank") -> None:
+    def continue_from(self, old: Any) -> None:
         """Go on from what a bank has learned, with perhaps fewer features."""
         self.learners = DENSE_FACTOR.widen(old.learners, self.learners, self._geometry)
         self.generator, self.calibration = old.generator, old.calibration

@@ -5,8 +5,10 @@ A new kind of learner is a file with a class of this protocol; it need not use a
 
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from metrack.engine.ensemble.replay import Material
-from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.factored import Factored, nearest_metric
 from metrack.engine.numerics.kernels import Floats
 
 FOREVER = float(1 << 53)  # memory length of a learner that forgets nothing
@@ -81,3 +83,16 @@ class Bank(Protocol):
 
     def check(self, n_features: int) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
+
+
+class ReadFromMatrix:
+    """What banks share whose metrics are read from the sum of their learners' forms."""
+
+    def metric(self: Bank, j: int, unit: float) -> Factored:
+        """Metric of learner j, over ``unit``: the one nearest to its form."""
+        return self.mixture(np.eye(len(self.mu))[j], unit)
+
+    def mixture(self: Bank, p: Floats, unit: float) -> Factored:
+        """The metric nearest to the weighted sum of the first learners' forms, over ``unit``."""
+        matrix, _ = self.matrix(np.pad(p, (0, len(self.mu) - len(p))))
+        return nearest_metric(matrix / unit)

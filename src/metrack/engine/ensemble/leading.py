@@ -20,15 +20,15 @@ import numpy as np
 
 from metrack.engine.ensemble import replay
 from metrack.engine.ensemble.always_on import AlwaysOnBank, Pace
-from metrack.engine.ensemble.bank import Predictions
+from metrack.engine.ensemble.bank import Predictions, ReadFromMatrix
 from metrack.engine.ensemble.replay import Material
-from metrack.engine.numerics.factored import Factored, nearest_metric, root
+from metrack.engine.numerics.factored import root
 from metrack.engine.numerics.kernels import Floats, Ints, combine, dot, kernel
 from metrack.engine.numerics.pairs import Chunk, Pairs, part
 from metrack.engine.numerics.records import floats
 from metrack.engine.representations.dense_factor import change_basis
 
-FIRST, EVERY = 128, 256  # pairs: when directions are found first, and from some time on
+FIRST, EVERY = 128, 256  # pairs: when directions are found first, and then at multiples
 LAST = 1024  # pairs in which they are found
 NOTHING = 1e-10  # a share of the variance that may be rounding's
 
@@ -39,7 +39,7 @@ class Directions(NamedTuple):
     vectors: Annotated[Floats, floats("features", "n", least=-2.0, most=2.0)]  # V; 0 where unused
 
 
-class LeadingBank(AlwaysOnBank):
+class LeadingBank(ReadFromMatrix, AlwaysOnBank):
     """Learners on the leading directions of differences.
 
     Parameters
@@ -119,15 +119,6 @@ class LeadingBank(AlwaysOnBank):
         self.learners = change_basis(self.learners, turn, self.pace.outside)
         self.directions = Directions(vectors)
 
-    def metric(self, j: int, unit: float) -> Factored:
-        """Metric of learner j, over ``unit``."""
-        return self.mixture(np.eye(len(self.pace.rate))[j], unit)
-
-    def mixture(self, p: Floats, unit: float) -> Factored:
-        """The weighted sum of the first learners' metrics, over ``unit``."""
-        matrix, _ = self.matrix(np.pad(p, (0, len(self.pace.rate) - len(p))))
-        return nearest_metric(matrix / unit)
-
     def matrix(self, p: Floats) -> tuple[Floats, float]:
         """The weighted sum of the learners' metrics, of all features."""
         vectors = self.directions.vectors
@@ -135,7 +126,7 @@ class LeadingBank(AlwaysOnBank):
         added = inside - outside * np.eye(self.n_features)
         return vectors @ added @ vectors.T + outside * np.eye(len(vectors)), 0.0
 
-    def continue_from(self, old: "LeadingBank") -> None:  # type: ignore[override]
+    def continue_from(self, old: Any) -> None:
         """Go on from what a bank has learned, with perhaps fewer features."""
         super().continue_from(old)
         self.directions.vectors[: len(old.directions.vectors)] = old.directions.vectors
@@ -149,9 +140,7 @@ class LeadingBank(AlwaysOnBank):
 
 def next_renewal(t: int) -> int:
     """After how many pairs directions are found next, when t have been learned."""
-    if t < EVERY:
-        return max(FIRST, 1 << t.bit_length())
-    return t - t % EVERY + EVERY
+    return FIRST if t < FIRST else t - t % EVERY + EVERY
 
 
 def _last(material: Material, stop: int, most: int) -> replay.ReplayBuffer:

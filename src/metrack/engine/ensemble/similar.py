@@ -21,8 +21,8 @@ from metrack.engine.numerics.records import floats
 
 SHARE = 0.2  # of the effective window
 SHORTEST = 8.0  # pairs
-SHRINKAGE = 0.15  # of the mean eigenvalue, added to all
-ALONG = 0.5  # of the way from the metric that judges pairs to the inverse covariance
+SHRINKAGE = 0.1  # of the mean eigenvalue, added to all
+ALONG = 0.45  # of the way from the metric that judges pairs to the inverse covariance
 
 
 class Similar(NamedTuple):

@@ -79,10 +79,23 @@ class Factored:
         return self._embed(points)
 
     def _embed(self, points: Floats) -> Floats:
-        values, vectors, above = self._falling()
-        c = points @ vectors.T
-        others = self._frame(vectors).left_out(points, c)
-        return _side_by_side(c * np.sqrt(values), others * np.sqrt(self.outside), above)
+        values, vectors, _ = self._falling()
+        return self._by_frame(points, Frame(vectors.T), np.diag(np.sqrt(values)))
+
+    def _by_frame(self, points: Floats, frame: Frame, roots: Floats) -> Floats:
+        """Columns by falling eigenvalue: that of the others lies between those along V.
+
+        ``roots`` turn coordinates on the frame to those along V, in their order, and scale them.
+        """
+        above, below = np.split(roots, [int(np.sum(self.values >= self.outside))], axis=1)
+        found = np.empty_like(points, order="C")  # parts are written where they belong, not copied
+        first, last = above.shape[1], found.shape[1] - below.shape[1]
+        c, others = points @ frame.vectors, found[:, first:last]
+        np.matmul(c, above, out=found[:, :first])
+        np.matmul(c, below, out=found[:, last:])
+        frame.left_out(points, c, others)
+        others *= points.dtype.type(np.sqrt(self.outside))
+        return found
 
     def squared_distances(self, u: Floats) -> Floats:
         """Those of differences, row by row."""
@@ -150,12 +163,9 @@ class OnFrame(Factored):
         return self.frame
 
     def _embed(self, points: Floats) -> Floats:
-        frame, kind = self.frame.of_type(points.dtype), points.dtype
-        (values, turn), c = self._eigen, points @ frame.vectors
-        others = frame.left_out(points, c)
-        others *= kind.type(np.sqrt(self.outside))
-        along = c @ (turn * np.sqrt(values)).astype(kind, copy=False)
-        return _side_by_side(along, others, int(np.sum(values >= self.outside)))
+        values, turn = self._eigen
+        roots = (turn * np.sqrt(values)).astype(points.dtype, copy=False)
+        return self._by_frame(points, self.frame.of_type(points.dtype), roots)
 
     def squared_distances(self, u: Floats) -> Floats:
         """Those of differences, row by row; of few ones without eigenvectors."""
@@ -166,11 +176,6 @@ class OnFrame(Factored):
         rest = np.einsum("ij,ij->i", u, u) - np.einsum("ij,ij->i", c, c)
         found: Floats = np.maximum(above + self.outside * rest, 0.0)
         return found
-
-
-def _side_by_side(along: Floats, others: Floats, above: int) -> Floats:
-    """Columns by falling eigenvalue: that of the others lies between those along V."""
-    return np.concatenate([along[:, :above], others, along[:, above:]], axis=1)
 
 
 def metric_values(values: Floats) -> Floats:

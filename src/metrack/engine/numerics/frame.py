@@ -45,16 +45,18 @@ class Frame:
         found._reflections = signs.astype(np.float32), added.astype(np.float32)
         return found
 
-    def left_out(self, points: Floats, c: Floats) -> Floats:
-        """Coordinates on what B leaves out; ``c`` are those on B."""
+    def left_out(self, points: Floats, c: Floats, found: Floats) -> None:
+        """Coordinates on what B leaves out, into ``found``; ``c``, those on B, is used up."""
         signs, added = self._reflections
         width = c.shape[1]
-        turned = c * signs
-        turned -= points[:, :width]
-        found: Floats = turned @ added
+        c *= signs
+        c -= points[:, :width]
+        np.matmul(c, added, out=found)
         found += points[:, width:]
-        return found
 
     def others(self) -> Floats:
         """Orthonormal rows: the basis of what B leaves out."""
-        return self.left_out(np.eye(len(self.vectors)), self.vectors).T
+        n, width = self.vectors.shape
+        found = np.empty((n, n - width))
+        self.left_out(np.eye(n), self.vectors.copy(), found)
+        return found.T
