@@ -88,11 +88,13 @@ def test_thresholds(itml, data):
     np.testing.assert_array_equal(itml.predict(data.pairs_test), np.where(alike, 1, -1))
     itml.calibrate_threshold(data.pairs_valid, data.y_valid, strategy="max_tpr", min_rate=0.99)
     assert (itml.predict(data.pairs_valid)[data.y_valid == -1] == -1).mean() >= 0.99
-    recalls = []
-    for beta in (0.3, 3.0):  # finding all alike pairs counts for less than being right, or more
-        itml.calibrate_threshold(data.pairs_valid, data.y_valid, strategy="f_beta", beta=beta)
-        recalls.append((itml.predict(data.pairs_test)[data.y_test == 1] == 1).mean())
-    assert recalls[0] + 0.05 < recalls[1]  # 0.14 to 0.4 apart with six seeds of the data
+    said, alike = [], data.y_test == 1  # of which not all are nearer than all others
+    for beta in (0.01, 100.0):  # all that counts is to be right, or to find all alike pairs
+        itml.calibrate_threshold(data.pairs_test, data.y_test, strategy="f_beta", beta=beta)
+        said.append(itml.predict(data.pairs_test) == 1)
+    right, complete = said
+    assert complete[alike].all()
+    assert alike[right].mean() > alike[complete].mean()
     itml.set_threshold(0.0)
     assert (itml.predict(data.pairs_test) == -1).all()
 

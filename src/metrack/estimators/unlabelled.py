@@ -4,9 +4,9 @@ The prior is M0 = C^1/2 S^-1 C^1/2, both shrunk: C is the covariance of the poin
 differences between neighbours. Directions in which all points differ, but neighbours little, are
 those of clusters. It is of use twice:
 
-1. Learning starts from M0^1/2, half-way from plain distance to the prior, and is pulled back
-   there: pairs are learned as M0^1/4 u, and what is plain distance to a learner is M0^1/2. This is
-   settled when the first pair comes, by the points of which it is known then.
+1. Learning starts from M0^w, a part of the way from plain distance to the prior, and is pulled
+   back there: pairs are learned as M0^w/2 u, and what is plain distance to a learner is M0^w. This
+   is settled when the first pair comes, by the points of which it is known then.
 2. While few pairs are known to be alike, what is put out is (1 - share) M + share M0, both with
    the same mean squared distance; the share falls fast with that number.
 """
@@ -26,7 +26,8 @@ from metrack.engine.numerics.records import counts, floats
 SHRINKAGE = 0.1  # of the mean variance, added to all directions
 NEIGHBOURS = 3  # of each point ...
 COMPARED = 256  # ... among so many that came one after another
-ENOUGH = 14.0  # alike pairs, at which the prior has half a share ...
+ON_THE_WAY = 0.4  # w, from plain distance to the prior
+ENOUGH = 7.0  # alike pairs, at which the prior has half a share ...
 STEEPNESS = 4  # ... and how fast it falls with more
 REMEMBERED = 100_000  # points; older ones fade, as points may drift
 WIDEST = 1024  # features, whose covariance is kept
@@ -157,7 +158,7 @@ def settled(seen: Points) -> Points:
     if n_points <= len(covariance) or spread <= 0.0:
         return seen
     values, vectors = np.linalg.eigh(_prior(covariance, seen.neighbours))
-    root = (vectors * values**0.25) @ vectors.T
+    root = (vectors * values ** (0.5 * ON_THE_WAY)) @ vectors.T
     # The mean squared distance stays: some learners have units of their own.
     root *= np.sqrt(spread / np.sum((root @ covariance) * root))
     return seen._replace(start=Start(root))
