@@ -128,8 +128,8 @@ class OnlineLearner(Asking):
         """Learn from points without judgements, any number of them, before pairs or in between.
 
         Directions in which points differ much, but neighbours little, tend to carry meaning. What
-        is known of them when the first pair comes decides where learning starts: two fifths of the
-        way from plain distance to what the points say; but with ``regularizer="l1"``, which is
+        is known of them when the first pair comes decides where learning starts: three tenths of
+        the way from plain distance to what the points say; but with ``regularizer="l1"``, which is
         about single features. And until some pairs are known to be alike (7 have half a say, 25
         nearly all), the metric that is put out rests in part on the points; without any pair,
         altogether. Best called before the first pair: pairs learned earlier are taken for alike
