@@ -29,24 +29,23 @@ def cluster(tmp_path_factory):
     """A real scheduler and two worker processes."""
     folder = tmp_path_factory.mktemp("dask")
     file = folder / "scheduler.json"
-    dask = [sys.executable, "-m", "dask"]
-    worker = ["worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-nanny"]
-    common = ["--no-dashboard"]
-    started = []
+    common = ["--scheduler-file", str(file), "--no-dashboard"]
     with contextlib.ExitStack() as stack:
-        scheduler = ["scheduler", "--scheduler-file", str(file), "--port", "0"]
-        for command in (scheduler, worker, worker):
-            process = subprocess.Popen(
-                [*dask, *command, *common], cwd=folder, stderr=subprocess.DEVNULL
-            )
+
+        def start(*command):
+            command = [sys.executable, "-m", "dask", *command, *common]
+            process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
             stack.callback(process.wait)
             stack.callback(process.kill)
-            started.append(process)
-        deadline = time.time() + 30
-        while not file.exists():
+            return process
+
+        start("scheduler", "--port", "0")
+        deadline = time.time() + 60
+        while not (file.exists() and file.read_text().endswith("}")):  # all of it is written
             assert time.time() < deadline, "the scheduler did not start"
             time.sleep(0.1)
-        yield json.loads(file.read_text())["address"], started[1:]
+        workers = [start("worker", "--nthreads", "1", "--no-nanny") for _ in range(2)]
+        yield json.loads(file.read_text())["address"], workers
 
 
 class Synthetic:
