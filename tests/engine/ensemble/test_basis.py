@@ -96,7 +96,7 @@ def test_blocks_grow_to_their_length():
         assert all(block_of(each) == (begin, end) for each in range(begin, end))
         found.append(end)
         t = end
-    assert found == [1, 2, 4, 8, 16, 32, 64, 128, 192, 256, 512, 768, 1024, 1280]
+    assert found == [1, 2, 4, 8, 16, 32, *range(64, 512, 64), 512, 1024, 1536]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -133,7 +133,7 @@ def test_learners_are_the_textbooks(monkeypatch):
         if before:
             ensemble._renew(done)
         done = end
-    assert len(bases) == 12
+    assert len(bases) == 15
     i = 0
     for bank, kind, scale in zip(
         ensemble.banks,

@@ -39,7 +39,7 @@ from metrack.engine.numerics.kernels import Floats, Ints, dot, kernel
 from metrack.engine.numerics.pairs import Chunk, Pairs, part, times
 from metrack.engine.numerics.records import TINY, floats
 
-EVERY = 256  # pairs of a block, from some time on
+EVERY = 512  # pairs of a block, from some time on
 LAST = 64  # pairs at its end in which new directions are looked for; of the first blocks the most
 NEW = 12  # one in so many directions may be new in a block, where there is no room for more
 MEMORY = 512.0  # pairs that variances rest on
