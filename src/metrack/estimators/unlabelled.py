@@ -5,8 +5,8 @@ differences between neighbours. Directions in which all points differ, but neigh
 those of clusters. It is of use twice:
 
 1. Learning starts from M0^w, a part of the way from plain distance to the prior, and is pulled
-   back there: pairs are learned as M0^w/2 u, and what is plain distance to a learner is M0^w. This
-   is settled when the first pair comes, by the points of which it is known then.
+   back there: pairs are learned as M0^(w/2) u, and what is plain distance to a learner is M0^w.
+   This is settled when the first pair comes, by the points of which it is known then.
 2. While few pairs are known to be alike, what is put out is (1 - share) M + share M0, both with
    the same mean squared distance; the share falls fast with that number.
 """

@@ -80,7 +80,7 @@ class Factored:
 
     def _embed(self, points: Floats) -> Floats:
         values, vectors, _ = self._falling()
-        return self._by_frame(points, Frame(vectors.T), np.diag(np.sqrt(values)))
+        return self._by_frame(points, self._frame(vectors), np.diag(np.sqrt(values)))
 
     def _by_frame(self, points: Floats, frame: Frame, roots: Floats) -> Floats:
         """Columns by falling eigenvalue: that of the others lies between those along V.
