@@ -6,7 +6,9 @@ from scipy.linalg import fractional_matrix_power
 
 from metrack.engine.ensemble.similar import (
     ALONG,
-    SHRINKAGE,
+    NOISE,
+    SHARE,
+    SHORTEST,
     Beyond,
     Similar,
     for_neighbours,
@@ -25,22 +27,23 @@ def factored(M, outside=0.0):
     return Factored(values, vectors.T, outside)
 
 
-def textbook(M, S):
+def textbook(M, S, window):
     """M #_t W = M^(1/2) (M^(-1/2) W M^(-1/2))^t M^(1/2), with the trace of M."""
-    n = len(M)
-    W = np.linalg.inv(S / (np.trace(S) / n) + SHRINKAGE * np.eye(n))
+    n, pairs = len(M), max(SHARE * window, SHORTEST)
+    W = np.linalg.inv(S / (np.trace(S) / n) + NOISE * n / pairs * np.eye(n))
     root = fractional_matrix_power(M, 0.5)
     inverse = np.linalg.inv(root)
     found = root @ fractional_matrix_power(inverse @ W @ inverse, ALONG) @ root
     return found * np.trace(M) / np.trace(found)
 
 
+@pytest.mark.parametrize("window", [1.0, 500.0])
 @pytest.mark.parametrize("n", [1, 2, 7])
-def test_it_is_on_the_geodesic(n):
+def test_it_is_on_the_geodesic(n, window):
     rng = np.random.default_rng(n)
     M, S = covariance(n, rng), covariance(n, rng)
-    found = for_neighbours(Similar(S), factored(M))
-    np.testing.assert_allclose(found.matrix(), textbook(M, S), rtol=1e-8, atol=1e-8)
+    found = for_neighbours(Similar(S), factored(M), window)
+    np.testing.assert_allclose(found.matrix(), textbook(M, S, window), rtol=1e-8, atol=1e-8)
     assert (np.diff(found.values) <= 0.0).all()
 
 
@@ -50,8 +53,9 @@ def test_on_a_basis_it_is_that_of_the_whole_space():
     M, S = np.diag(np.full(n, 0.7)), np.diag(np.full(n, 2.5))
     M[:inside, :inside], S[:inside, :inside] = covariance(inside, rng), covariance(inside, rng)
     beyond = Beyond(n - inside, 2.5 * (n - inside))
-    found = for_neighbours(Similar(S[:inside, :inside]), factored(M[:inside, :inside], 0.7), beyond)
-    expected = textbook(M, S)
+    similar, metric = Similar(S[:inside, :inside]), factored(M[:inside, :inside], 0.7)
+    found = for_neighbours(similar, metric, 300.0, beyond)
+    expected = textbook(M, S, 300.0)
     np.testing.assert_allclose(found.outside, expected[-1, -1], rtol=1e-10)
     there = (found.vectors.T * found.values) @ found.vectors
     np.testing.assert_allclose(there, expected[:inside, :inside], rtol=1e-8, atol=1e-8)
@@ -61,10 +65,10 @@ def test_what_a_metric_does_not_look_at_stays_unseen():
     rng = np.random.default_rng(1)
     M = np.zeros((4, 4))
     M[:2, :2] = covariance(2, rng)
-    found = for_neighbours(Similar(np.eye(4)), factored(M))
+    found = for_neighbours(Similar(np.eye(4)), factored(M), 100.0)
     np.testing.assert_allclose(found.matrix()[2:], 0.0, atol=1e-6)
 
 
 def test_before_any_similar_pair_it_is_the_metric_itself():
     metric = factored(np.diag([3.0, 1.0]))
-    assert for_neighbours(new_similar(2), metric) is metric
+    assert for_neighbours(new_similar(2), metric, 100.0) is metric

@@ -333,7 +333,7 @@ class BasisEnsemble(NeighbourEnsemble):
         similar = self.similar._replace(scatter=self.similar.scatter[own])
         beyond = Beyond(self.n_features - len(used), float(self.basis.similar[0]))
         metric = Factored(metric_values(values), vectors.T, outside)
-        found = for_neighbours(similar, metric, beyond)
+        found = for_neighbours(similar, metric, self.effective_window, beyond)
         matrix[own] = found.matrix()
         return self._lifted(matrix, found.outside)
 

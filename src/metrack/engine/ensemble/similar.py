@@ -3,7 +3,8 @@
 Pairs tell which distances are large and which small. Among near neighbours all are small, and what
 counts is how much points of the same class differ in each direction: the covariance S of the
 differences of similar pairs. Its inverse is what LDA and RCA whiten by. Here S forgets
-exponentially, over a fifth of the effective window, the trusted experts' memory.
+exponentially, over a tenth of the effective window, the trusted experts' memory: points may turn
+faster than what is alike. The fewer pairs it rests on, the more it is shrunk towards the identity.
 """
 
 from collections.abc import Sequence
@@ -19,10 +20,10 @@ from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel
 from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, rest
 from metrack.engine.numerics.records import floats
 
-SHARE = 0.2  # of the effective window
-SHORTEST = 8.0  # pairs
-SHRINKAGE = 0.1  # of the mean eigenvalue, added to all
-ALONG = 0.45  # of the way from the metric that judges pairs to the inverse covariance
+SHARE = 0.1  # of the effective window
+SHORTEST = 8.0  # similar pairs
+NOISE = 0.05  # times features / similar pairs that S rests on: shrinkage, in mean eigenvalues
+ALONG = 0.4  # of the way from the metric that judges pairs to the inverse covariance
 
 
 class Similar(NamedTuple):
@@ -46,7 +47,14 @@ def new_similar(n_features: int) -> Similar:
     return Similar(np.zeros((n_features, n_features)))
 
 
-def for_neighbours(similar: Similar, metric: Factored, beyond: Beyond = NOTHING) -> Factored:
+def memory(window: Any) -> Any:
+    """How many similar pairs S rests on, by the effective window, or at each of some."""
+    return np.maximum(SHARE * window, SHORTEST)
+
+
+def for_neighbours(
+    similar: Similar, metric: Factored, window: float, beyond: Beyond = NOTHING
+) -> Factored:
     """A metric between a given one and the inverse covariance; its trace stays what it was.
 
     It lies on the geodesic between the two, as GMML's does (Zadeh, Hosseini and Sra, 2016): a
@@ -58,8 +66,9 @@ def for_neighbours(similar: Similar, metric: Factored, beyond: Beyond = NOTHING)
     trace = float(metric.values.sum() + metric.outside * (n - len(metric.values)))
     if mean <= 0.0 or trace <= 0.0:
         return metric
+    shrinkage = NOISE * n / memory(window)
     values, vectors = np.linalg.eigh(similar.scatter / mean)
-    spread = np.sqrt(np.maximum(values, 0.0) + SHRINKAGE)
+    spread = np.sqrt(np.maximum(values, 0.0) + shrinkage)
     whitened = (vectors * spread).T @ metric.matrix() @ (vectors * spread)
     values, turned = np.linalg.eigh(whitened)
     root = (vectors / spread) @ (turned * np.maximum(values, 0.0) ** (0.5 - 0.5 * ALONG))
@@ -67,7 +76,7 @@ def for_neighbours(similar: Similar, metric: Factored, beyond: Beyond = NOTHING)
     outside = 0.0
     if beyond.n_features > 0:
         each = beyond.scatter / (mean * beyond.n_features)
-        outside = metric.outside ** (1.0 - ALONG) / (each + SHRINKAGE) ** ALONG
+        outside = metric.outside ** (1.0 - ALONG) / (each + shrinkage) ** ALONG
     scale = trace / (roots @ roots + beyond.n_features * outside)
     return Factored(roots**2 * scale, directions.T, outside * scale)
 
@@ -91,7 +100,7 @@ class NeighbourEnsemble(Ensemble):
         """Loss suffered on each pair before learning from it; see `Ensemble`."""
         told, chunk = self._observe(pairs, draws, np.empty(len(pairs.y)), said)
         full, beyond = np.zeros(self.width), self._similar_beyond
-        follow(self.similar, chunk, told.windows, full, beyond)
+        follow(self.similar, chunk, memory(told.windows), full, beyond)
         return told.losses
 
     @property
@@ -130,16 +139,16 @@ class NeighbourEnsemble(Ensemble):
 
     def neighbours(self, p: Floats) -> Factored:
         """The mixture, with the inverse covariance of similar pairs."""
-        return for_neighbours(self.similar, self.mixture(p))
+        return for_neighbours(self.similar, self.mixture(p), self.effective_window)
 
 
 @kernel
-def follow(similar: Similar, chunk: Chunk, windows: Floats, full: Floats, beyond: Floats) -> None:
-    """Add a chunk's similar pairs; ``windows`` are effective ones. ``full`` is working memory."""
+def follow(similar: Similar, chunk: Chunk, memories: Floats, full: Floats, beyond: Floats) -> None:
+    """Add a chunk's similar pairs, forgetting as `memory` says; ``full`` is for working in."""
     for row in range(chunk.y.size):
         u = difference(chunk, row, full)
         if chunk.y[row] > 0.0:
-            kept = 1.0 - 1.0 / max(SHARE * windows[row], SHORTEST)
+            kept = 1.0 - 1.0 / memories[row]
             weight = chunk.y[row]
             _add(similar, u, kept, weight)
             beyond[0] = kept * beyond[0] + weight * rest(chunk.whole, row, u.norm2)
