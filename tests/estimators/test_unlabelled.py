@@ -62,14 +62,14 @@ def test_every_online_learner_takes_points(learner, stream):
 
 
 def textbook_start(points):
-    """M0^0.15, on which points are as far from one another as they were, root mean square."""
-    root = np.real(fractional_matrix_power(textbook_prior(points), 0.15))
+    """M0^0.1, on which points are as far from one another as they were, root mean square."""
+    root = np.real(fractional_matrix_power(textbook_prior(points), 0.1))
     covariance = np.cov(points.T)
     return root * np.sqrt(np.trace(covariance) / np.trace(root @ covariance @ root))
 
 
 def test_learning_starts_on_the_way_to_the_prior(learner, stream):
-    """As if points had been given by coordinates in which plain distance is M0^0.3."""
+    """As if points had been given by coordinates in which plain distance is M0^0.2."""
     if not learner.takes_points(stream.points.shape[1]):
         pytest.skip("takes no points")
     with_points = type(learner)(**learner.get_params()).observe_points(stream.points)

@@ -26,8 +26,8 @@ from metrack.engine.numerics.records import counts, floats
 SHRINKAGE = 0.1  # of the mean variance, added to all directions
 NEIGHBOURS = 3  # of each point ...
 COMPARED = 256  # ... among so many that came one after another
-ON_THE_WAY = 0.3  # w, from plain distance to the prior
-ENOUGH = 7.0  # alike pairs, at which the prior has half a share ...
+ON_THE_WAY = 0.2  # w, from plain distance to the prior
+ENOUGH = 10.0  # alike pairs, at which the prior has half a share ...
 STEEPNESS = 4  # ... and how fast it falls with more
 REMEMBERED = 100_000  # points; older ones fade, as points may drift
 WIDEST = 1024  # features, whose covariance is kept
