@@ -62,7 +62,7 @@ bench-width: .venv/installed
 bench-kernel: .venv/installed
 	$(BIN)/python benchmarks/kernel.py
 
-# Answers that suggested pairs save; a quarter of an hour.
+# Answers that suggested pairs save; twenty minutes.
 bench-active: .venv/installed
 	$(BIN)/python benchmarks/active.py --out docs/figures/active.json
 

@@ -28,7 +28,7 @@ from metrack import SADL, implied_pairs
 
 ANSWERS, BATCH, EVERY = 1_500, 10, 50
 SHOWN = (100, 250, 500, 750, 1_500)
-IMPLIED = 6  # pairs that follow, learned with each answer
+IMPLIED, WEIGHT = 48, 0.05  # pairs that follow, learned with each answer, and what each counts
 N_TEST = 2_000  # alike pairs, and as many that are not
 
 
@@ -109,7 +109,7 @@ class Transitive(Asker):
         super().learn(rows, y)
         rows, y = implied_pairs(self.rows, self.y, IMPLIED * BATCH, self.seed())
         if len(y):
-            self.tracker.observe(rows, y)
+            self.tracker.observe(rows, y, sample_weight=np.full(len(y), WEIGHT))
 
 
 class AsThePageSays(Transitive):

@@ -112,7 +112,8 @@ def test_a_session_with_what_is_implied_labels_most_points_of_few_answers():
         rows = np.concatenate([rows, asked])
         more, _ = implied_pairs(rows, judged(rows), 40, random_state=i)
         learned = np.concatenate([asked, more])
-        tracker.observe(learned, judged(learned))
+        weights = np.repeat([1.0, 0.1], [len(asked), len(more)])
+        tracker.observe(learned, judged(learned), sample_weight=weights)
     known = groups_of(rows, judged(rows))
     four = np.sort(np.bincount(known.group))[-4:].sum()
     assert four > 60  # of 120 answers

@@ -52,9 +52,10 @@ def implied_pairs(
     """Draw pairs whose judgement follows from others, where alike is transitive.
 
     If a and b are alike, and b and c, then so are a and c; if c and d are not alike, neither are a
-    and d. Learned beside what was judged, such pairs let few answers go a long way. With so many
-    classes that fewer than one in ten answers about a point that was judged before is alike, few
-    pairs would be learned again and again: none is drawn then.
+    and d. Learned beside what was judged, such pairs let few answers go a long way: many of them,
+    each with little weight, since they are all of the same few points. With so many classes that
+    fewer than one in ten answers about a point that was judged before is alike, few pairs would be
+    learned again and again: none is drawn then.
 
     Parameters
     ----------
@@ -63,7 +64,8 @@ def implied_pairs(
     y : array (n_judged,)
         +1 alike, -1 not alike; all answers to the same question.
     n_pairs : int
-        How many to draw.
+        How many to draw; 48 for each answer that is learned with them, at a ``sample_weight`` of
+        0.05, did best of what was tried.
     random_state : int, RandomState or None
 
     Returns
