@@ -13,6 +13,7 @@ import metrack.evaluate
 import metrack.plots
 import metrack.river
 import metrack.streams
+from docs.studies import make_tables
 from metrack.estimators.base import FrozenMetric
 from metrack.estimators.sadl import DriftReport
 from metrack.tracking.loop import track
@@ -47,6 +48,10 @@ def default(thing, name):
 def test_api_page_has_all_that_is_public(name):
     listed = re.findall(r"^::: (\S+)$", (DOCS / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert name in listed or name.rpartition(".")[0] in listed
+
+
+def test_the_studies_page_has_their_numbers():
+    assert make_tables.filled() == make_tables.PAGE.read_text(encoding="utf-8")
 
 
 def test_api_page_names_what_there_is():
