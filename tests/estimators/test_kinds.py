@@ -11,9 +11,10 @@ from metrack.streams import DriftingClusters, abrupt
 from tests.estimators import golden_states
 from tests.estimators.learners import make_stream, state
 
-WIDE = ["target"] * 5 + ["plain", "additive"]
-FEW = ["target"] * 8 + ["plain"] + ["additive"] * 3  # features: all lead
-KINDS = ["target"] * 8 + ["leading"] * 3 + ["plain"] + ["additive"] * 3
+MOMENT = ["moment"] * 4
+WIDE = ["target"] * 5 + ["plain", "additive", *MOMENT]
+FEW = ["target"] * 8 + ["plain"] + ["additive"] * 3 + MOMENT  # features: all lead
+KINDS = ["target"] * 8 + ["leading"] * 3 + ["plain"] + ["additive"] * 3 + MOMENT
 
 
 def test_experts_tell_who_is_trusted():
@@ -27,7 +28,8 @@ def test_experts_tell_who_is_trusted():
     assert [each.learning_rate for each in experts[8:11]] == [0.3, 0.1, 0.03]
     assert [each.memory for each in experts[8:11]] == [64, 64, 256]
     assert (experts[11].memory, experts[11].learning_rate) == (np.inf, 0.0)
-    assert [each.learning_rate for each in experts[12:]] == [0.3, 0.06, 0.06]
+    assert [each.learning_rate for each in experts[12:15]] == [0.3, 0.06, 0.06]
+    assert [each.memory for each in experts[15:]] == [200, 200, 800, 800]
     assert (0.5 / 0.3) ** 2 <= tracker.drift_report().effective_window <= 1024
     cover = SADL(experts="cover").fit(stream.pairs, stream.y)
     assert {each.kind for each in cover.experts_} == {"margin"}
@@ -58,11 +60,12 @@ def test_units_and_order_of_features(n_features):
 
 
 def test_learners_of_many_directions_replay_less():
-    narrow, wide, _, additive = SADL(experts="kinds").resolve(200).banks
-    assert (narrow.width, wide.width, additive.width) == (16, 192, 192)
+    narrow, wide, _, additive, moment = SADL(experts="kinds").resolve(200).banks
+    widths = narrow.width, wide.width, additive.width, moment.width
+    assert widths == (16, 192, 192, 32)
     assert [max(each.replays for each in bank.learners) for bank in (narrow, wide)] == [8, 2]
     for n_features, replays in ((25, 16), (64, 6)):
-        *whole, leading, _, _, _ = SADL(experts="kinds").resolve(n_features).banks
+        *whole, leading, _, _, _, _ = SADL(experts="kinds").resolve(n_features).banks
         assert ([bank.width for bank in whole], leading.directions) == ([0, 0, 0], 12)
         found = [max(each.replays for each in bank.learners) for bank in (*whole, leading)]
         assert found == [replays, replays, replays, 8]

@@ -72,7 +72,9 @@ def test_what_auto_stands_for(name):
 )
 def test_which_experts_settings_bring(settings, kinds):
     found = [bank.kind for bank in SADL(**settings).resolve(6).banks]
-    assert found == (["always_on"] * 3 + ["plain"] + ["additive"] * 2 if kinds else ["mirror"])
+    assert found == (
+        ["always_on"] * 3 + ["plain"] + ["additive"] * 2 + ["moment"] if kinds else ["mirror"]
+    )
 
 
 def test_the_combiner_and_the_units():

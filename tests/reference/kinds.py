@@ -5,6 +5,7 @@ learn, after each new pair, the (r mod min(t, window))-th latest pair for each d
 """
 
 import numpy as np
+from scipy.linalg import sqrtm
 
 from .comid import DenseCOMID
 from .sadl import cover
@@ -60,6 +61,50 @@ class DenseAdditive:
     @property
     def form(self):
         return self.M + self.plain * np.eye(len(self.M))
+
+
+class DenseMoments:
+    """The form of two covariances, from all pairs so far; |y| is a pair's weight.
+
+    S is known as far as its pairs tell; D is larger than it by what noise would not show.
+    """
+
+    def __init__(self, memory, noise=0.7, plain=1e-3):
+        self.memory, self.noise, self.plain = memory, noise, plain
+
+    def weights(self, y):
+        """Of each pair, by those after it; a pair of weight below 1 makes others fade less."""
+        fades = np.minimum(np.abs(y), 1.0)
+        after = np.array([fades[i + 1 :].sum() for i in range(len(y))])
+        return np.abs(y) * (1.0 - 1.0 / self.memory) ** after
+
+    def counted_less(self, u, y, blocks):
+        """What of each weight is left, by how far a pair is, as of the end of its block."""
+        far, norm2 = np.empty(len(y)), (u**2).sum(axis=1)
+        for start, stop in blocks:
+            p = self.weights(y[:stop])
+            far[start:stop] = norm2[start:stop] / (p @ norm2[:stop] / p.sum())
+        return 1.0 / (1.0 + far)
+
+    def metrics(self, u, y, blocks):
+        """With S as it is, and with tI."""
+        n, p, less = u.shape[1], self.weights(y), self.counted_less(u, y, blocks)
+        S, D = (
+            np.einsum("i,ij,ik->jk", (p * less)[those], u[those], u[those]) / p[those].sum()
+            for those in (y > 0.0, y < 0.0)
+        )
+        per_pair = [n * np.sum(p[those] ** 2) / p[those].sum() ** 2 for those in (y > 0, y < 0)]
+        noise = 2.0 * self.noise * np.sqrt(sum(per_pair))
+        t, share = np.trace(S) / n, min(1.0, per_pair[0])
+        shrunk = (1.0 - share) * S + share * t * np.eye(n)
+        return [self._metric(A / t, (D - S) / t, noise) for A in (shrunk, t * np.eye(n))]
+
+    def _metric(self, S, larger, noise):
+        """S^-1 - D^-1 of a D that is larger than S by less than it seems, and plain distance."""
+        root = np.real(sqrtm(S))
+        values, vectors = np.linalg.eigh(np.linalg.solve(root, np.linalg.solve(root, larger).T))
+        believed = root @ (vectors * np.maximum(values - noise, 0.0)) @ vectors.T @ root
+        return np.linalg.inv(S) - np.linalg.inv(S + believed) + self.plain * np.eye(len(S))
 
 
 def follow(learner, u, y, replays, window, most):

@@ -4,7 +4,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from metrack.engine.ensemble import additive
+from metrack.engine.ensemble import additive, moments
 from metrack.engine.ensemble.always_on import LONGEST_WINDOW, MOST_REPLAYS, AlwaysOnBank, Pace
 from metrack.engine.ensemble.kinds import KINDS
 from metrack.engine.ensemble.leading import LeadingBank
@@ -21,6 +21,7 @@ PULL = 0.25  # over n_features: a pair says something about one direction, the p
 WHOLE_UP_TO = 64  # features: beyond, all learners work on directions of a basis
 LEADING = 12  # directions that some learners work on beside whole matrices
 NARROW, WIDE = 16, 192  # directions of a basis: few are learned fast, many hold more
+MIDDLE = 32  # directions of a basis, whose covariances are found
 OUTSIDE = 0.25  # weight of plain distance where learners of few directions have none
 
 # Rate, share of the pull to plain distance, and how many of the last pairs are replayed; 0: none.
@@ -53,10 +54,17 @@ class AdditiveLearner(NamedTuple):
     forgets: Annotated[float, Number(0.0, 1.0)]  # this share of the metric at each pair
 
 
+class MomentLearner(NamedTuple):
+    """What tells one memory of moment learners from others."""
+
+    memory: Annotated[float, Number(1.0, moments.LONGEST)]
+
+
 # The first finds what many pairs agree on, at any width. The others follow what moves, and are for
 # few features: with many, they forget before they have seen enough.
 ADDITIVE = (AdditiveLearner(0.3, 0.0003),)
 FORGETFUL = (AdditiveLearner(0.06, 0.001), AdditiveLearner(0.06, 0.008))
+MOMENT = (MomentLearner(200.0), MomentLearner(800.0))
 
 ADDED = {"outside": 1.0}  # what rows of earlier states do not say
 
@@ -216,6 +224,42 @@ class AdditiveSettings(NamedTuple):
         """Whatever holds what its fields declare can be built."""
 
 
+class MomentSettings(NamedTuple):
+    """Learners of the covariances of similar and of dissimilar pairs; two for each memory.
+
+    Attributes
+    ----------
+    learners : tuple of MomentLearner
+        Over how many pairs covariances forget.
+    width : int
+        Directions of a basis that they work on; 0: all features.
+    """
+
+    learners: Annotated[tuple[MomentLearner, ...], Learners(MomentLearner)]
+    width: Annotated[int, Number(0, MOST, whole=True)] = 0
+
+    @property
+    def kind(self) -> str:
+        """Under which they are saved."""
+        return "moment"
+
+    def dimensions(self, n_features: int) -> int:
+        """How many features it works on; 0: whatever there is."""
+        return min(self.width or n_features, n_features)
+
+    def build(self, n_features: int) -> moments.MomentBank:
+        """The learners, at their start."""
+        pace = moments.Pace(*map(np.array, zip(*self.learners, strict=True)))
+        return moments.MomentBank(n_features, pace)
+
+    def smallest(self) -> "MomentSettings":
+        """The same for one direction."""
+        return self._replace(width=min(self.width, 1))
+
+    def check(self, n_features: int) -> None:
+        """Whatever holds what its fields declare can be built."""
+
+
 class PlainSettings(NamedTuple):
     """Plain distance.
 
@@ -260,6 +304,7 @@ BANKS |= {
     "always_on": AlwaysOnSettings,
     "leading": LeadingSettings,
     "additive": AdditiveSettings,
+    "moment": MomentSettings,
     "plain": PlainSettings,
 }
 
@@ -268,7 +313,7 @@ PLAIN = PlainSettings(memory=1000.0, start=4.0)  # it does not move: its scale m
 
 
 def several_kinds(n_features: int) -> tuple[BankSettings, ...]:
-    """Target learners, some on few leading directions; plain distance; additive learners."""
+    """Target learners, some on leading directions; plain distance; additive and moment learners."""
     return _on_basis(n_features) if n_features > WHOLE_UP_TO else _on_features(n_features)
 
 
@@ -279,6 +324,7 @@ def _on_basis(n_features: int) -> tuple[BankSettings, ...]:
         targets(WIDE_TARGET, wide),
         PLAIN,
         AdditiveSettings(ADDITIVE, wide),
+        MomentSettings(MOMENT, MIDDLE),
     )
 
 
@@ -291,7 +337,7 @@ def _on_features(n_features: int) -> tuple[BankSettings, ...]:
     leading = [LeadingSettings(few, LEADING, n_features)] if n_features > LEADING else []
     additive = AdditiveSettings(ADDITIVE), AdditiveSettings(FORGETFUL)
     # With more features, the first two go on as narrow and as wide ones.
-    return steady, free, outer, *leading, PLAIN, *additive
+    return steady, free, outer, *leading, PLAIN, *additive, MomentSettings(MOMENT)
 
 
 def targets(rows: Rows, width: int, outside: float = 1.0) -> AlwaysOnSettings:

@@ -58,11 +58,11 @@ class SADL(WeighedLearner):
     number of pairs need not be known.
 
     By default the learners are of several kinds: target learners (ITML's steps, which multiply), on
-    all features and on the leading directions, and additive learners, at several rates and memory
-    lengths; and plain distance. The settings from ``eta0`` to ``psd`` are those of the paper's
-    ensemble, and bring it: COMID learners on the dyadic cover, where learner j lives on intervals
-    of length L = first_interval * 2^j, starts each from the next shorter scale's metric, and has
-    the rate eta0 / sqrt(L).
+    all features and on the leading directions, additive learners, and moment learners (closed
+    forms of covariances), at several rates and memory lengths; and plain distance. The settings
+    from ``eta0`` to ``psd`` are those of the paper's ensemble, and bring it: COMID learners on the
+    dyadic cover, where learner j lives on intervals of length L = first_interval * 2^j, starts each
+    from the next shorter scale's metric, and has the rate eta0 / sqrt(L).
 
     There are two outputs. `transform`, `pair_distance` and `predict` judge pairs; `for_neighbours`
     gives the embedding in which to look for neighbours and clusters.
@@ -151,7 +151,7 @@ class SADL(WeighedLearner):
     >>> sorted(report.features[:2].tolist())
     [0, 1]
     >>> sorted({expert.kind for expert in tracker.experts_})
-    ['additive', 'plain', 'target']
+    ['additive', 'moment', 'plain', 'target']
     >>> tracker.resolved_.combiner
     'adaptive_share'
     """

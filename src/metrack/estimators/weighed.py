@@ -21,7 +21,7 @@ class Expert(NamedTuple):
     memory : float
         How many of the most recent pairs it rests on; infinite where it forgets nothing.
     learning_rate : float
-        0 where it learns no metric.
+        0 where it learns no metric; of moments, the share of the latest pair.
     weight : float
     space : str
         Which features of the points it works on.

@@ -24,7 +24,7 @@ from metrack.engine.ensemble.replay import Material
 from metrack.engine.numerics.divergences import FROBENIUS, LARGEST
 from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel, mix
 from metrack.engine.numerics.losses import HINGE
-from metrack.engine.numerics.pairs import Chunk, Difference, difference, rest, row_times, sign
+from metrack.engine.numerics.pairs import Chunk, Difference, difference, form, rest, sign
 from metrack.engine.numerics.records import TINY, floats
 from metrack.engine.numerics.steps import IMPLICIT, Question, Way, signed_step
 
@@ -140,19 +140,10 @@ def learn(
         u, y = difference(chunk, row, full), chunk.y[row]
         plain = PLAIN * (u.norm2 + rest(chunk.whole, row, u.norm2))
         for j in range(learners.mu.size):
-            q = learners.size[j] * _form(learners.matrix[j], u)
+            q = learners.size[j] * form(learners.matrix[j], u)
             predictions.q[row, j] = q + plain
             if y != 0.0:
                 _take_step(learners, pace, j, u, y, q)
-
-
-@inner
-def _form(matrix: Floats, u: Difference) -> float:
-    """The quadratic form u'Mu."""
-    total = 0.0
-    for i in range(u.where.size):
-        total += u.values[i] * row_times(matrix[u.where[i]], u)
-    return total
 
 
 @inner

@@ -24,7 +24,7 @@ from metrack.engine.ensemble.bank import Predictions, ReadFromMatrix
 from metrack.engine.ensemble.replay import Material
 from metrack.engine.numerics.factored import root
 from metrack.engine.numerics.kernels import Floats, Ints, combine, dot, kernel
-from metrack.engine.numerics.pairs import Chunk, Pairs, part
+from metrack.engine.numerics.pairs import Chunk
 from metrack.engine.numerics.records import floats
 from metrack.engine.representations.dense_factor import change_basis
 
@@ -81,13 +81,13 @@ class LeadingBank(ReadFromMatrix, AlwaysOnBank):
             super().learn(self._on_directions(material, done, stop), rows)
             done = stop
             if done == due:
-                self._renew(_last(material, done, LAST).u)
+                self._renew(replay.last_pairs(material, done, LAST).u)
 
     def _on_directions(self, material: Material, start: int, stop: int) -> Material:
         """Some rows of the chunk, and the pairs before them, by their coordinates."""
         t, window = material.chunk.seen + start, self._window
         n_before = min(t, window)
-        last = _last(material, stop, n_before + stop - start)
+        last = replay.last_pairs(material, stop, n_before + stop - start)
         seen = on_directions(self.directions.vectors, last.u)
         slots = np.arange(t - n_before, t) % window
         buffer, whole = replay.new_buffer(self.n_features, window), np.zeros(window)
@@ -141,19 +141,6 @@ class LeadingBank(ReadFromMatrix, AlwaysOnBank):
 def next_renewal(t: int) -> int:
     """After how many pairs directions are found next, when t have been learned."""
     return FIRST if t < FIRST else t - t % EVERY + EVERY
-
-
-def _last(material: Material, stop: int, most: int) -> replay.ReplayBuffer:
-    """The last pairs before a row of the chunk as dense rows, the oldest first."""
-    chunk, recent = material.chunk, material.recent
-    first = max(chunk.seen + stop - most, 0)
-    slots = np.arange(first, chunk.seen) % len(recent.y)
-    own = part(Pairs(chunk.u, chunk.where, chunk.starts, chunk.y), max(first - chunk.seen, 0), stop)
-    dense, none = replay.new_buffer(recent.u.shape[1], len(own.y)), np.empty(0)
-    replay.store(dense, Chunk(*own, none, none, 0))
-    return replay.ReplayBuffer(
-        np.concatenate([recent.u[slots], dense.u]), np.concatenate([recent.y[slots], dense.y])
-    )
 
 
 class Seen(NamedTuple):

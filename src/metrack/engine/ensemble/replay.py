@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrack.engine.numerics.kernels import Floats, Ints, Record, copy, dot, fill, inner, kernel
-from metrack.engine.numerics.pairs import HEAVIEST, Chunk, Difference, rest
+from metrack.engine.numerics.pairs import HEAVIEST, Chunk, Difference, Pairs, part, rest
 from metrack.engine.numerics.records import Structure, counts, floats
 
 SAME = 1e-12  # directions whose cosine is that near to 1 are of the same pair
@@ -106,6 +106,19 @@ def store(buffer: ReplayBuffer, chunk: Chunk) -> None:
             fill(buffer.u[at], 0.0, n)
             for i in range(chunk.starts[row], chunk.starts[row + 1]):
                 buffer.u[at, chunk.where[i]] = chunk.u[i]
+
+
+def last_pairs(material: Material, stop: int, most: int) -> ReplayBuffer:
+    """The last pairs before a row of the chunk as dense rows, the oldest first."""
+    chunk, recent = material.chunk, material.recent
+    first = max(chunk.seen + stop - most, 0)
+    slots = np.arange(first, chunk.seen) % len(recent.y)
+    own = part(Pairs(chunk.u, chunk.where, chunk.starts, chunk.y), max(first - chunk.seen, 0), stop)
+    dense, none = new_buffer(recent.u.shape[1], len(own.y)), np.empty(0)
+    store(dense, Chunk(*own, none, none, 0))
+    return ReplayBuffer(
+        np.concatenate([recent.u[slots], dense.u]), np.concatenate([recent.y[slots], dense.y])
+    )
 
 
 @inner

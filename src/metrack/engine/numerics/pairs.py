@@ -136,3 +136,12 @@ def row_times(row: Floats, u: Difference) -> float:
     for i in range(u.where.size):
         total += row[u.where[i]] * u.values[i]
     return total
+
+
+@inner
+def form(matrix: Floats, u: Difference) -> float:
+    """The quadratic form u'Mu."""
+    total = 0.0
+    for i in range(u.where.size):
+        total += u.values[i] * row_times(matrix[u.where[i]], u)
+    return total
