@@ -16,9 +16,9 @@ from metrack.engine.ensemble.plain import PlainBank
 from metrack.engine.ensemble.similar import NeighbourEnsemble
 from metrack.engine.numerics.divergences import BURG
 from metrack.engine.numerics.losses import HINGE
-from metrack.engine.numerics.pairs import Pairs
 from metrack.engine.representations.dense_factor import DENSE_FACTOR, change_basis
 from metrack.engine.representations.protocol import Geometry
+from tests.engine.ensemble.given import dense, observe, sparse
 from tests.reference import basis as textbook
 
 N, NARROW, WIDE = 14, 3, 6
@@ -37,7 +37,6 @@ WIDE_PACE = Pace(
     outside=np.array([1.0, 1.0]),
 )
 MOST = 5
-EMPTY = np.empty(0, np.int64)
 
 
 def stream(n_pairs=600, n=N, seed=0):
@@ -49,10 +48,6 @@ def stream(n_pairs=600, n=N, seed=0):
     return u, np.where(asked < np.median(asked), 1.0, -1.0)
 
 
-def dense(u, y):
-    return Pairs(u.ravel().copy(), np.arange(u.shape[1]), EMPTY, y)
-
-
 def tracker(n=N, narrow=NARROW, wide=WIDE, kind=BasisEnsemble, scaled=False):
     banks = (
         AlwaysOnBank(narrow, Margin(), NARROW_PACE),
@@ -61,15 +56,6 @@ def tracker(n=N, narrow=NARROW, wide=WIDE, kind=BasisEnsemble, scaled=False):
     )
     combination = Combination(HINGE, COMBINERS["adaptive_share"].record, cap=4.0)
     return kind(n, banks, combination, scaled)
-
-
-def observe(ensemble, u, y, sizes=(10_000,)):
-    losses, done, call = [], 0, 0
-    while done < len(y):
-        rows = slice(done, done + sizes[call % len(sizes)])
-        losses.append(ensemble.observe(dense(u[rows], y[rows]), np.empty(0)))
-        done, call = done + len(losses[-1]), call + 1
-    return np.concatenate(losses)
 
 
 def state(ensemble):
@@ -99,17 +85,13 @@ def test_blocks_grow_to_their_length():
     assert found == [1, 2, 4, 8, 16, 32, *range(64, 512, 64), 512, 1024, 1536]
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_parts_of_pairs(sparse):
+@pytest.mark.parametrize("given", [dense, sparse])
+def test_parts_of_pairs(given):
     rng = np.random.default_rng(1)
     u, y = rng.normal(size=(9, 4)) * (rng.random((9, 4)) < 0.5), np.arange(9.0)
-    pairs = dense(u, y)
-    if sparse:
-        csr = sp.csr_array(u)
-        pairs = Pairs(csr.data, csr.indices.astype(np.int64), csr.indptr.astype(np.int64), y)
-    some = part(pairs, 3, 7)
+    some = part(given(u, y), 3, 7)
     np.testing.assert_array_equal(some.y, y[3:7])
-    if sparse:
+    if given is sparse:
         found = sp.csr_array((some.u, some.where, some.starts), shape=(4, 4)).toarray()
     else:
         found = some.u.reshape(4, 4)
@@ -181,10 +163,8 @@ def test_sparse_pairs_are_the_dense_ones():
     rng = np.random.default_rng(4)
     u, y = stream()
     u *= rng.random(u.shape) < 0.4
-    csr = sp.csr_array(u)
-    sparse = Pairs(csr.data, csr.indices.astype(np.int64), csr.indptr.astype(np.int64), y)
     ours, theirs = tracker(), tracker()
-    losses = ours.observe(sparse, np.empty(0))
+    losses = ours.observe(sparse(u, y), np.empty(0))
     np.testing.assert_allclose(losses, observe(theirs, u, y), rtol=1e-6, atol=1e-8)
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from metrack.engine.ensemble.always_on import AlwaysOnBank, Pace
 from metrack.engine.ensemble.combine import Combination
@@ -11,7 +10,7 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.ensemble.kinds import Target
 from metrack.engine.ensemble.leading import EVERY, FIRST, LAST, LeadingBank, next_renewal
 from metrack.engine.numerics.losses import HINGE
-from metrack.engine.numerics.pairs import Pairs
+from tests.engine.ensemble.given import observe, sparse
 from tests.reference import basis as textbook
 
 N, WIDTH, MOST = 9, 3, 5
@@ -22,7 +21,6 @@ PACE = Pace(
     window=np.array([8, 64, 1]),
     outside=np.array([0.25, 0.25, 1.0]),
 )
-EMPTY = np.empty(0, np.int64)
 
 
 def stream(n_pairs=1400, n=N, seed=0):
@@ -38,17 +36,6 @@ def stream(n_pairs=1400, n=N, seed=0):
 def tracker(n=N, width=WIDTH):
     combination = Combination(HINGE, COMBINERS["adaptive_share"].record, cap=4.0)
     return Ensemble(n, [LeadingBank(n, width, Target(), PACE)], combination, scaled=False)
-
-
-def observe(ensemble, u, y, sizes=(10_000,)):
-    """Losses of pairs given in calls of these sizes."""
-    losses, done, call = [], 0, 0
-    while done < len(y):
-        rows = slice(done, done + sizes[call % len(sizes)])
-        pairs = Pairs(u[rows].ravel().copy(), np.arange(u.shape[1]), EMPTY, y[rows])
-        losses.append(ensemble.observe(pairs, np.empty(0)))
-        done, call = done + len(losses[-1]), call + 1
-    return np.concatenate(losses)
 
 
 def whole(bank, j):
@@ -122,9 +109,7 @@ def test_calls_of_any_sizes():
 def test_sparse_pairs_are_the_dense_ones():
     u, y = stream()
     u *= np.random.default_rng(4).random(u.shape) < 0.6
-    csr = sp.csr_array(u)
-    sparse = Pairs(csr.data, csr.indices.astype(np.int64), csr.indptr.astype(np.int64), y)
-    losses = tracker().observe(sparse, np.empty(0))
+    losses = tracker().observe(sparse(u, y), np.empty(0))
     np.testing.assert_allclose(losses, observe(tracker(), u, y), rtol=1e-6, atol=1e-8)
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,12 +19,11 @@ from metrack.engine.ensemble.moments import (
     radius,
 )
 from metrack.engine.numerics.losses import HINGE
-from metrack.engine.numerics.pairs import Pairs
+from tests.engine.ensemble.given import dense, observe, sparse
 from tests.reference import kinds as textbook
 
 N = 5
 PACE = Pace(np.array([30.0, 400.0]))
-EMPTY = np.empty(0, np.int64)
 
 
 def stream(n_pairs=330, n=N, seed=0):
@@ -41,17 +39,6 @@ def stream(n_pairs=330, n=N, seed=0):
 def tracker(n=N):
     combination = Combination(HINGE, COMBINERS["adaptive_share"].record, cap=4.0)
     return Ensemble(n, [MomentBank(n, PACE)], combination, scaled=False)
-
-
-def observe(ensemble, u, y, sizes=(10_000,)):
-    """Losses of pairs given in calls of these sizes."""
-    losses, done, call = [], 0, 0
-    while done < len(y):
-        rows = slice(done, done + sizes[call % len(sizes)])
-        pairs = Pairs(u[rows].ravel().copy(), np.arange(u.shape[1]), EMPTY, y[rows])
-        losses.append(ensemble.observe(pairs, np.empty(0)))
-        done, call = done + len(losses[-1]), call + 1
-    return np.concatenate(losses)
 
 
 def blocks(n_pairs, longest=OFTEN):
@@ -81,7 +68,7 @@ def test_metrics_are_the_textbooks():
 def test_a_block_is_predicted_by_the_pairs_before_it():
     u, y = stream()
     y, said, whole = np.sign(y), [], blocks(len(y))
-    tracker().observe(Pairs(u.ravel().copy(), np.arange(N), EMPTY, y), np.empty(0), said)
+    tracker().observe(dense(u, y), np.empty(0), said)
     for k, memory in enumerate(PACE.memory):
         q = np.tile((u**2).sum(axis=1)[:, None], 2)  # plain distance at first
         for i, (_, learned) in enumerate(whole):
@@ -109,9 +96,7 @@ def test_calls_of_any_sizes():
 def test_sparse_pairs_are_the_dense_ones():
     u, y = stream()
     u *= np.random.default_rng(4).random(u.shape) < 0.6
-    csr = sp.csr_array(u)
-    sparse = Pairs(csr.data, csr.indices.astype(np.int64), csr.indptr.astype(np.int64), y)
-    losses = tracker().observe(sparse, np.empty(0))
+    losses = tracker().observe(sparse(u, y), np.empty(0))
     np.testing.assert_allclose(losses, observe(tracker(), u, y), rtol=1e-8, atol=1e-10)
 
 
