@@ -197,3 +197,7 @@ def test_a_state_of_other_learners_is_refused():
     bank.calibration = MomentBank(N, Pace(np.array([30.0]))).calibration
     with pytest.raises(ValueError, match="2 scales of 4 moment learners"):
         bank.check(N)
+    bank = MomentBank(N, PACE)
+    bank.learners.scatter[1, 0, 2, 2] = -1.0
+    with pytest.raises(ValueError, match="negative eigenvalues"):
+        bank.check(N)

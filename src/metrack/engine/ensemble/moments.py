@@ -33,6 +33,7 @@ PLAIN = 1e-3  # of plain distance, added to each form
 FIRST, OFTEN = 8, 64  # pairs: when metrics are found first, and then no more often
 NOISE = 0.7  # of the semicircle's radius; all of it would cost weak directions, and few are lost
 LEAST = 1e-9  # of D's mean eigenvalue: that of S is no less
+ROUNDING = 1e-5  # of the largest eigenvalue; states may be in single precision
 FORMS = 2  # learners of each memory: with S as it is, and with tI
 LONGEST = 1_000_000  # memory
 
@@ -178,6 +179,9 @@ class MomentBank(ReadFromMatrix):
             raise ValueError(
                 f"{len(self.calibration.slope)} scales of {n_learners} moment learners"
             )
+        values = np.linalg.eigvalsh(self.learners.scatter)
+        if (values[..., 0] < -ROUNDING * values[..., -1]).any():
+            raise ValueError("a scatter of moment learners has negative eigenvalues")
 
 
 def block_of(t: int, longest: int) -> tuple[int, int]:
