@@ -1,14 +1,12 @@
 """Online learners on disk: what was learned, as arrays and plain settings; never code.
 
 A state says what the learner's settings came to; see `estimators.resolved`. Its engine is built
-from that, and then given the records of what was learned, whose fields declare what they may hold;
-see `engine.numerics.records`. Here they are only walked. Names in the file are those of the tables
-below, whatever Python calls them.
+from that, and then given what was learned; see `estimators.engine_state`.
 """
 
 import json
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import cache
 from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,31 +15,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.ensemble import (
-    additive,
-    basis,
-    calibration,
-    combine,
-    landmarks,
-    leading,
-    mirror,
-    moments,
-    page_hinkley,
-    replay,
-    scaler,
-    similar,
-)
-from metrack.engine.numerics.records import (
-    LARGEST_FLOAT,
-    Array,
-    Number,
-    Sizes,
-    declared,
-    field_of,
-    is_of,
-)
-from metrack.engine.online import oasis, targets
-from metrack.engine.representations.protocol import REPRESENTATIONS
+from metrack.engine.numerics.records import LARGEST_FLOAT, Array, Number
+from metrack.estimators.engine_state import pack_engine, pack_record, unpack_engine, unpack_record
 from metrack.estimators.inputs import check_preprocessor
 from metrack.estimators.resolved import Engine, Resolved, from_plain, to_plain
 from metrack.estimators.settings import Seed
@@ -60,50 +35,6 @@ from metrack.storage import (
     to_bytes,
 )
 
-# Part in the file: attribute of what holds it, an ensemble, a bank or a dense learner. Others keep
-# arrays in the same file: "recent" and "history" are of `metrack track`, "pairing" of FromLabels.
-PARTS = {
-    "counters": "counters",
-    "scaler": "scaler",
-    "detector": "detector",
-    "experts": "experts",
-    "replay": "recent",
-    "rates": "rates",
-    "learners": "learners",
-    "generator": "generator",
-    "calibration": "calibration",
-    "similar": "similar",
-    "basis": "basis",
-    "directions": "directions",
-    "landmarks": "landmarks",
-}
-# From what the settings came to.
-FOLLOWS = {"n_features", "banks", "spread", "roster", "combination"}
-FOLLOWS |= {"spaces"}  # which have parts of their own
-FOLLOWS |= {"rule", "ladder", "kind", "pace", "memory"}  # of a bank
-# Kind of a part in the file: the record that it becomes. Representations have names of their own.
-RECORDS: dict[str, Any] = {
-    "counters": combine.COUNTERS,
-    "scaler": scaler.SCALER,
-    "page_hinkley": page_hinkley.PAGE_HINKLEY,
-    "experts": combine.ExpertState,
-    "replay_buffer": replay.ReplayBuffer,
-    "rates": mirror.Rates,
-    "generator": replay.GENERATOR,
-    "additive": additive.Additive,
-    "covariances": moments.Covariances,
-    "calibration": calibration.Calibration,
-    "similar_pairs": similar.Similar,
-    "basis": basis.Basis,
-    "directions": leading.Directions,
-    "landmarks": landmarks.Landmarks,
-    "plain_counters": targets.COUNTERS,
-    "dense_metric": targets.Metric,
-    "similarity": oasis.Similarity,
-    "unlabelled_points": Moments,
-    "neighbours": Neighbours,
-    "start": Start,
-}
 NOT_SAVED = {"preprocessor", "random_state", "learner"}  # the data's; part of the generator; nested
 GENERATOR_SIZE = 624  # numbers of a Mersenne twister
 PAIRING = "pairing"  # part of the arrays' names that are of a FromLabels, and not of its learner
@@ -272,11 +203,7 @@ def _pack_online(learner: Online, arrays: Arrays) -> dict[str, Any]:
         )
     return {
         "resolved": to_plain(learner.resolved_),
-        "parts": _pack_parts(learner.engine_, "", arrays),
-        **{
-            name: [_pack_parts(each, f"{name}.{i}.", arrays) for i, each in enumerate(inside)]
-            for name, inside in _inside(learner.engine_).items()
-        },
+        **pack_engine(learner.engine_, arrays),
         **_pack_points(learner.points_, arrays),
         "threshold": learner.set_by_hand_.get("threshold"),
         "generator": _pack_generator(learner.random_state, learner.rng_, arrays, "generator"),
@@ -287,7 +214,7 @@ def _unpack_online(learner: Online, described: Mapping[str, Any], arrays: Arrays
     resolved = from_plain(described["resolved"])
     learner.resolve(resolved.n_features)  # refuses settings that come to nothing
     _check_settings(described["settings"], described["resolved"])
-    engine = _unpack_engine(resolved, described, arrays)
+    engine = unpack_engine(resolved, described, arrays)
     learner.random_state, rng = _unpack_generator(described["generator"], arrays, "generator")
     learner.restore(resolved, engine, rng)
     learner.points_ = _unpack_points(described, arrays, resolved.n_features)
@@ -303,9 +230,9 @@ def _pack_points(points: Points | None, arrays: Arrays) -> dict[str, Any]:
         return {"points": None}
     moments, neighbours, start = points
     return {
-        "points": _pack_record(moments, "points", arrays),
-        "neighbours": _pack_record(neighbours, "neighbours", arrays),
-        "start": None if start is None else _pack_record(start, "start", arrays),
+        "points": pack_record(moments, "points", arrays),
+        "neighbours": pack_record(neighbours, "neighbours", arrays),
+        "start": None if start is None else pack_record(start, "start", arrays),
     }
 
 
@@ -315,10 +242,10 @@ def _unpack_points(described: Mapping[str, Any], arrays: Arrays, n_features: int
         return None
     sizes, neighbours, start = {"n": n_features}, no_neighbours(n_features), None
     if (found := described.get("neighbours")) is not None:
-        neighbours = _unpack_record(Neighbours, "neighbours", found, arrays, sizes)
+        neighbours = unpack_record(Neighbours, "neighbours", found, arrays, sizes)
     if (found := described.get("start")) is not None:
-        start = _unpack_record(Start, "start", found, arrays, sizes)
-    return Points(_unpack_record(Moments, "points", moments, arrays, sizes), neighbours, start)
+        start = unpack_record(Start, "start", found, arrays, sizes)
+    return Points(unpack_record(Moments, "points", moments, arrays, sizes), neighbours, start)
 
 
 def _check_settings(settings: Mapping[str, Any], resolved: Mapping[str, Any]) -> None:
@@ -328,112 +255,6 @@ def _check_settings(settings: Mapping[str, Any], resolved: Mapping[str, Any]) ->
             asked = settings[name]
             if isinstance(asked, str) and asked not in ("auto", record[name]):
                 raise ValueError(f"{name} is {record[name]!r} where the settings say {asked!r}")
-
-
-def _unpack_engine(resolved: Resolved, described: Mapping[str, Any], arrays: Arrays) -> Engine:
-    """The engine with what it had learned.
-
-    Which parts there are is learned from the smallest such engine; the whole one is built when the
-    file was found to have them: nothing is allocated for what a manifest only claims.
-    """
-    small = _smallest(resolved)
-    found = [_unpack_parts(small, "", described["parts"], arrays, resolved.n_features)]
-    sizes = {
-        "banks": getattr(resolved, "dimensions", list),
-        "spaces": getattr(resolved, "widths", list),
-    }
-    for name, own in _inside(small).items():
-        saved = described[name]
-        if len(saved) != len(own):
-            raise ValueError(f"there are {len(saved)} {name}, and of this learner {len(own)}")
-        found += [
-            _unpack_parts(each, f"{name}.{i}.", parts, arrays, size)
-            for i, (each, parts, size) in enumerate(zip(own, saved, sizes[name](), strict=True))
-        ]
-    engine: Any = resolved.build()
-    holders = [engine, *(each for inside in _inside(engine).values() for each in inside)]
-    for holder, records in zip(holders, found, strict=True):
-        for name, record in records.items():
-            setattr(holder, name, record)
-    engine.check()
-    return engine  # type: ignore[no-any-return]
-
-
-@lru_cache(maxsize=16)
-def _smallest(resolved: Resolved) -> Any:
-    """An engine to look at: states of many keys have the same settings."""
-    return resolved.smallest().build()
-
-
-def _inside(engine: Any) -> dict[str, tuple[Any, ...]]:
-    """What an engine is made of, by the names that these have in it and in a state."""
-    names = ["banks", "spaces"] if hasattr(engine, "spaces") else ["banks"]
-    return {name: getattr(engine, name, ()) for name in names}
-
-
-def _pack_parts(holder: Any, where: str, arrays: Arrays) -> dict[str, Any]:
-    held = vars(holder)
-    forgotten = held.keys() - set(PARTS.values()) - FOLLOWS
-    if forgotten:
-        raise TypeError(f"{type(holder).__name__} has {forgotten}, which no state has a place for")
-    return {
-        part: _pack_record(held[name], f"{where}{part}", arrays)
-        for part, name in PARTS.items()
-        if name in held
-    }
-
-
-def _kinds() -> dict[str, Any]:
-    return RECORDS | {each.name: each.kind for each in REPRESENTATIONS.values()}
-
-
-@cache  # states are written a thousand times a second
-def _kind_of(kind: Any) -> tuple[str, Any]:
-    """The name in the file of what has this type, or this dtype, and the record itself."""
-    return next((name, of) for name, of in _kinds().items() if getattr(of, "dtype", of) == kind)
-
-
-def _pack_record(record: Any, part: str, arrays: Arrays) -> dict[str, Any]:
-    """Its plain fields; arrays go to the others."""
-    own: Any = record.dtype if isinstance(record, np.ndarray) else type(record)
-    name, kind = _kind_of(own)
-    plain: dict[str, Any] = {"record": name}
-    for field, holds in declared(kind).items():
-        if isinstance(holds, Array):
-            arrays[f"{part}.{field}"] = np.ascontiguousarray(field_of(record, field))
-        else:
-            plain[field] = holds.plain(field_of(record, field))
-    return plain
-
-
-def _unpack_parts(
-    holder: Any, where: str, parts: Mapping[str, Any], arrays: Arrays, n_features: int
-) -> dict[str, Any]:
-    """By attribute, what was saved of an ensemble or a bank, where such a one may hold it."""
-    sizes = {"n": n_features, "triangle": n_features * (n_features + 1) // 2}
-    kinds, found = _kinds(), {}
-    own = {part: name for part, name in PARTS.items() if name in vars(holder)}
-    if parts.keys() - own.keys():
-        raise ValueError(f"{where} has parts {list(parts)}, expected {list(own)}")
-    for part, name in own.items():
-        record = parts[part]["record"]
-        if record not in kinds:
-            raise ForeignStateError(f"{where}{part} is {record!r}, unknown here")
-        if not is_of(kinds[record], vars(holder)[name]):
-            raise ValueError(f"{where}{part} is {record!r}, which this learner has not")
-        found[name] = _unpack_record(kinds[record], f"{where}{part}", parts[part], arrays, sizes)
-    return found
-
-
-def _unpack_record(
-    kind: Any, part: str, plain: Mapping[str, Any], arrays: Arrays, sizes: Sizes
-) -> Any:
-    found = {}
-    for field, holds in declared(kind).items():
-        name = f"{part}.{field}"
-        value = arrays[name] if isinstance(holds, Array) else plain[field]
-        found[field] = holds.checked(value, name, sizes)
-    return kind(**found)
 
 
 def _pack_generator(seed: Any, generator: Any, arrays: Arrays, part: str) -> dict[str, Any] | None:

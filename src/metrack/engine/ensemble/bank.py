@@ -24,8 +24,8 @@ class Predictions(NamedTuple):
 class Bank(Protocol):
     """Learners of one kind.
 
-    Attributes that are records are state: `estimators.persistence` saves them, by what their fields
-    declare.
+    Attributes that are records are state: `estimators.engine_state` saves them, by what their
+    fields declare.
     On the dyadic cover (``first_interval`` > 0) learner j has the intervals of level j, so that all
     such banks have the same learners active; else all learners are always on.
     """
