@@ -69,7 +69,7 @@ class DenseMoments:
     S is known as far as its pairs tell; D is larger than it by what noise would not show.
     """
 
-    def __init__(self, memory, noise=0.7, plain=1e-3):
+    def __init__(self, memory, noise=0.7, plain=0.01):
         self.memory, self.noise, self.plain = memory, noise, plain
 
     def weights(self, y):

@@ -29,7 +29,7 @@ from metrack.engine.numerics.kernels import Floats, kernel
 from metrack.engine.numerics.pairs import Chunk, difference, form, rest
 from metrack.engine.numerics.records import floats
 
-PLAIN = 1e-3  # of plain distance, added to each form
+PLAIN = 0.01  # of plain distance, added to each form: less, and one that comes up is a jump
 FIRST, OFTEN = 8, 64  # pairs: when metrics are found first, and then no more often
 NOISE = 0.7  # of the semicircle's radius; all of it would cost weak directions, and few are lost
 LEAST = 1e-9  # of D's mean eigenvalue: that of S is no less
