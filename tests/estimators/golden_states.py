@@ -35,7 +35,6 @@ LEARNERS = {
     "sadl-additive-wide": lambda: SADL(),
     "sadl-leading": lambda: SADL(),  # since some learners work on leading directions
     "sadl-moments": lambda: SADL(),  # since there are moment learners
-    "sadl-moments-wide": lambda: SADL(),
     "kernel": lambda: KernelSADL(n_landmarks=8),
     "itml": lambda: OnlineITML(),
     "lego": lambda: LEGO(scale=None),
@@ -49,7 +48,7 @@ def stream(name):
     """What a learner is taught, in two halves; numpy keeps these numbers the same for ever."""
     rng = np.random.RandomState(0)
     wide = {"comid-frame": 6, "sadl-wide": 66, "sadl-additive-wide": 66, "sadl-leading": 14}
-    wide |= {"sadl-moments": 14, "sadl-moments-wide": 66}
+    wide |= {"sadl-moments": 14}
     n_features = wide.get(name, 3)
     size = 3 if name == "oasis" else 2
     tuples = rng.standard_normal((2 * N_PAIRS, size, n_features))

@@ -201,12 +201,14 @@ class MomentSettings(NamedTuple):
     ----------
     learners : tuple of MomentLearner
         Over how many pairs covariances forget.
-    width : int
-        Directions of a basis that they work on; 0: all features.
     """
 
     learners: Annotated[tuple[MomentLearner, ...], Learners(MomentLearner)]
-    width: Annotated[int, Number(0, MOST, whole=True)] = 0
+
+    @property
+    def width(self) -> int:
+        """It is of all features."""
+        return 0
 
     @property
     def kind(self) -> str:
@@ -214,8 +216,8 @@ class MomentSettings(NamedTuple):
         return "moment"
 
     def dimensions(self, n_features: int) -> int:
-        """How many features it works on; 0: whatever there is."""
-        return min(self.width or n_features, n_features)
+        """How many features it works on."""
+        return n_features
 
     def build(self, n_features: int) -> moments.MomentBank:
         """The learners, at their start."""
@@ -223,8 +225,8 @@ class MomentSettings(NamedTuple):
         return moments.MomentBank(n_features, pace)
 
     def smallest(self) -> "MomentSettings":
-        """The same for one direction."""
-        return self._replace(width=min(self.width, 1))
+        """The same for one feature."""
+        return self
 
     def check(self, n_features: int) -> None:
         """Whatever holds what its fields declare can be built."""

@@ -23,7 +23,6 @@ PULL = 0.25  # over n_features: a pair says something about one direction, the p
 WHOLE_UP_TO = 64  # features: beyond, all learners work on directions of a basis
 LEADING = 12  # directions that some learners work on beside whole matrices
 NARROW, WIDE = 16, 192  # directions of a basis: few are learned fast, many hold more
-MIDDLE = 32  # directions of a basis, whose covariances are found
 OUTSIDE = 0.25  # weight of plain distance where learners of few directions have none
 
 # Rate, share of the pull to plain distance, and how many of the last pairs are replayed; 0: none.
@@ -58,7 +57,6 @@ def _on_basis(n_features: int) -> tuple[BankSettings, ...]:
         targets(WIDE_TARGET, wide),
         PLAIN,
         AdditiveSettings(ADDITIVE, wide),
-        MomentSettings(MOMENT, MIDDLE),
     )
 
 

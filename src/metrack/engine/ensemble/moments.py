@@ -26,7 +26,7 @@ from metrack.engine.ensemble.bank import Predictions, ReadFromMatrix
 from metrack.engine.ensemble.calibration import MEMORY, calibrate, new_calibration, scales
 from metrack.engine.ensemble.replay import Material, last_pairs
 from metrack.engine.numerics.kernels import Floats, kernel
-from metrack.engine.numerics.pairs import Chunk, difference, form, rest
+from metrack.engine.numerics.pairs import Chunk, difference, form
 from metrack.engine.numerics.records import floats
 
 PLAIN = 0.01  # of plain distance, added to each form: less, and one that comes up is a jump
@@ -51,9 +51,7 @@ class Covariances(NamedTuple):
     pairs: Annotated[Floats, floats("K", 2, least=0.0)]  # of weights
     squares: Annotated[Floats, floats("K", 2, least=0.0)]  # of squared weights
     length: Annotated[Floats, floats("K", least=0.0)]  # of |u|^2, over all pairs
-    # Of each learner, since the last renewal, and what of it is plain distance: at first, all.
-    metric: Annotated[Floats, floats("J", "n", "n")]
-    plain: Annotated[Floats, floats("J", least=0.0)]
+    metric: Annotated[Floats, floats("J", "n", "n")]  # of each learner, since the last renewal
 
 
 class MomentBank(ReadFromMatrix):
@@ -78,7 +76,6 @@ class MomentBank(ReadFromMatrix):
             np.zeros((K, 2)),
             np.zeros(K),
             np.tile(np.eye(n), (FORMS * K, 1, 1)),
-            np.ones(FORMS * K),
         )
         self.calibration = new_calibration(FORMS * K)
 
@@ -112,11 +109,10 @@ class MomentBank(ReadFromMatrix):
         while done < len(chunk.y):
             begin, end = block_of(chunk.seen + done, self.recent)
             stop = min(end - chunk.seen, len(chunk.y))
-            predict(self.learners, chunk, done, stop, predictions.q, full)
+            predict(self.learners.metric, chunk, done, stop, predictions.q, full)
             done = stop
             if chunk.seen + done == end:
-                u, y = last_pairs(material, done, end - begin)
-                self._add(u[:, : self.n_features], y)
+                self._add(*last_pairs(material, done, end - begin))
                 self._find_metrics()
         calibrate(self.calibration, predictions, chunk.y, MEMORY)
 
@@ -144,31 +140,20 @@ class MomentBank(ReadFromMatrix):
                 S, D = own.scatter[k] / pairs[:, None, None]
                 for j, found in enumerate(forms(S, D, pairs**2 / own.squares[k]), FORMS * k):
                     own.metric[j] = found + PLAIN * np.eye(len(S))
-                    own.plain[j] = PLAIN
 
     def matrix(self, p: Floats) -> tuple[Floats, float]:
-        """The weighted sum of the learners' metrics: on their directions, and beyond them."""
-        weights = p * scales(self.calibration)
-        found: Floats = np.tensordot(weights, self.learners.metric, 1)
-        return found, float(weights @ self.learners.plain)
-
-    def change_basis(self, old: "MomentBank", turn: Floats) -> None:
-        """Go on from what a bank has learned, with other directions; see `basis.BankOnBasis`.
-
-        Of those that are new nothing is known.
-        """
-        kept = turn[: old.n_features, : self.n_features]
-        plain = old.learners.plain[:, None, None]
-        above = old.learners.metric - plain * np.eye(old.n_features)
-        self.learners = old.learners._replace(
-            scatter=kept.T @ old.learners.scatter @ kept,
-            metric=kept.T @ above @ kept + plain * np.eye(self.n_features),
-        )
-        self.calibration = old.calibration
+        """The weighted sum of the learners' metrics; they are of all features."""
+        found: Floats = np.tensordot(p * scales(self.calibration), self.learners.metric, 1)
+        return found, 0.0
 
     def continue_from(self, old: "MomentBank") -> None:
         """Go on from what a bank has learned, with perhaps fewer features."""
-        self.change_basis(old, np.eye(old.n_features, self.n_features))
+        n, more = old.n_features, (0, self.n_features - old.n_features)
+        scatter = np.pad(old.learners.scatter, ((0, 0), (0, 0), more, more))
+        metric = np.pad(old.learners.metric, ((0, 0), more, more))
+        metric[:, range(n, len(metric[0])), range(n, len(metric[0]))] = PLAIN
+        self.learners = old.learners._replace(scatter=scatter, metric=metric)
+        self.calibration = old.calibration
 
     def check(self, n_features: int) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
@@ -216,12 +201,9 @@ def _form(larger: Floats, S: Floats | None, noise: float) -> Floats:
 
 
 @kernel
-def predict(
-    learners: Covariances, chunk: Chunk, start: int, stop: int, q: Floats, full: Floats
-) -> None:
+def predict(metric: Floats, chunk: Chunk, start: int, stop: int, q: Floats, full: Floats) -> None:
     """Squared distances of some rows of a chunk; ``full`` is working memory."""
     for row in range(start, stop):
         u = difference(chunk, row, full)
-        beyond = rest(chunk.whole, row, u.norm2)
-        for j in range(learners.plain.size):
-            q[row, j] = form(learners.metric[j], u) + learners.plain[j] * beyond
+        for j in range(len(metric)):
+            q[row, j] = form(metric[j], u)
