@@ -148,10 +148,10 @@ class MomentBank(ReadFromMatrix):
 
     def continue_from(self, old: "MomentBank") -> None:
         """Go on from what a bank has learned, with perhaps fewer features."""
-        n, more = old.n_features, (0, self.n_features - old.n_features)
+        more, new = (0, self.n_features - old.n_features), range(old.n_features, self.n_features)
         scatter = np.pad(old.learners.scatter, ((0, 0), (0, 0), more, more))
         metric = np.pad(old.learners.metric, ((0, 0), more, more))
-        metric[:, range(n, len(metric[0])), range(n, len(metric[0]))] = PLAIN
+        metric[:, new, new] = PLAIN
         self.learners = old.learners._replace(scatter=scatter, metric=metric)
         self.calibration = old.calibration
 
