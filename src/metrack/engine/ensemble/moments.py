@@ -31,7 +31,7 @@ from metrack.engine.numerics.records import floats
 
 PLAIN = 0.01  # of plain distance, added to each form: less, and one that comes up is a jump
 FIRST, OFTEN = 8, 64  # pairs: when metrics are found first, and then no more often
-NOISE = 0.7  # of the semicircle's radius; all of it would cost weak directions, and few are lost
+NOISE = 0.7  # of the semicircle's radius: by all of it, weak directions would be lost
 LEAST = 1e-9  # of D's mean eigenvalue: that of S is no less
 ROUNDING = 1e-5  # of the largest eigenvalue; states may be in single precision
 FORMS = 2  # learners of each memory: with S as it is, and with tI
