@@ -12,7 +12,7 @@ from tests.estimators import golden_states
 from tests.estimators.learners import make_stream, state
 
 MOMENT = ["moment"] * 4
-WIDE = ["target"] * 5 + ["plain", "additive"]
+WIDE = ["target"] * 6 + ["plain", "additive"] + MOMENT
 FEW = ["target"] * 8 + ["plain"] + ["additive"] * 3 + MOMENT  # features: all lead
 KINDS = ["target"] * 8 + ["leading"] * 3 + ["plain"] + ["additive"] * 3 + MOMENT
 
@@ -60,9 +60,11 @@ def test_units_and_order_of_features(n_features):
 
 
 def test_learners_of_many_directions_replay_less():
-    narrow, wide, _, additive = SADL(experts="kinds").resolve(200).banks
-    assert (narrow.width, wide.width, additive.width) == (16, 192, 192)
-    assert [max(each.replays for each in bank.learners) for bank in (narrow, wide)] == [8, 2]
+    narrow, wide, fast, _, additive, moment = SADL(experts="kinds").resolve(200).banks
+    assert (narrow.width, wide.width, fast.width, additive.width) == (16, 192, 192, 192)
+    assert (moment.width, moment.every) == (24, 128)
+    replays = [max(each.replays for each in bank.learners) for bank in (narrow, wide, fast)]
+    assert replays == [8, 2, 2]
     for n_features, replays in ((25, 16), (64, 6)):
         *whole, leading, _, _, _, _ = SADL(experts="kinds").resolve(n_features).banks
         assert ([bank.width for bank in whole], leading.directions) == ([0, 0, 0], 12)

@@ -201,14 +201,15 @@ class MomentSettings(NamedTuple):
     ----------
     learners : tuple of MomentLearner
         Over how many pairs covariances forget.
+    width : int
+        Directions of a basis that they work on; 0: all features.
+    every : int
+        Metrics are found anew after so many pairs, or as many as there are features.
     """
 
     learners: Annotated[tuple[MomentLearner, ...], Learners(MomentLearner)]
-
-    @property
-    def width(self) -> int:
-        """It is of all features."""
-        return 0
+    width: Annotated[int, Number(0, MOST, whole=True)] = 0
+    every: Annotated[int, Number(1, LONGEST_WINDOW, whole=True)] = moments.OFTEN
 
     @property
     def kind(self) -> str:
@@ -216,17 +217,17 @@ class MomentSettings(NamedTuple):
         return "moment"
 
     def dimensions(self, n_features: int) -> int:
-        """How many features it works on."""
-        return n_features
+        """How many features it works on; 0: whatever there is."""
+        return min(self.width or n_features, n_features)
 
     def build(self, n_features: int) -> moments.MomentBank:
         """The learners, at their start."""
         pace = moments.Pace(*map(np.array, zip(*self.learners, strict=True)))
-        return moments.MomentBank(n_features, pace)
+        return moments.MomentBank(n_features, pace, self.every)
 
     def smallest(self) -> "MomentSettings":
-        """The same for one feature."""
-        return self
+        """The same for one direction."""
+        return self._replace(width=min(self.width, 1))
 
     def check(self, n_features: int) -> None:
         """Whatever holds what its fields declare can be built."""

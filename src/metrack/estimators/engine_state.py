@@ -51,7 +51,7 @@ PARTS = {
 # From what the settings came to.
 FOLLOWS = {"n_features", "banks", "spread", "roster", "combination"}
 FOLLOWS |= {"spaces"}  # which have parts of their own
-FOLLOWS |= {"rule", "ladder", "kind", "pace", "memory"}  # of a bank
+FOLLOWS |= {"rule", "ladder", "kind", "pace", "memory", "every"}  # of a bank
 # Kind of a part in the file: the record that it becomes. Representations have names of their own.
 RECORDS: dict[str, Any] = {
     "counters": combine.COUNTERS,

@@ -12,7 +12,15 @@ from metrack.engine.ensemble.landmarks import KernelRule
 from metrack.engine.ensemble.spaces import SpacesEnsemble
 from metrack.engine.numerics.losses import LOSSES
 from metrack.engine.numerics.records import MOST, TINY, Flag, Number, Sizes
-from metrack.estimators.kinds import FEW_TARGET, OUTSIDE, PLAIN, WIDE, WIDE_TARGET, targets
+from metrack.estimators.kinds import (
+    FAST_TARGET,
+    FEW_TARGET,
+    OUTSIDE,
+    PLAIN,
+    WIDE,
+    WIDE_TARGET,
+    targets,
+)
 from metrack.estimators.resolved import (
     KINDS,
     UNITS,
@@ -169,6 +177,6 @@ def kernel_kinds(n_landmarks: int, gammas: tuple[float, ...]) -> tuple[SpaceSett
     for i, gamma in enumerate(gammas):
         banks: list[BankSettings] = [targets(FEW_TARGET, narrow, OUTSIDE)]
         if i == 0:
-            banks.append(targets(WIDE_TARGET, wide))
+            banks.append(targets(FAST_TARGET + WIDE_TARGET, wide))
         found.append(SpaceSettings(gamma, (*banks, PLAIN)))
     return tuple(found)

@@ -23,6 +23,7 @@ PULL = 0.25  # over n_features: a pair says something about one direction, the p
 WHOLE_UP_TO = 64  # features: beyond, all learners work on directions of a basis
 LEADING = 12  # directions that some learners work on beside whole matrices
 NARROW, WIDE = 16, 192  # directions of a basis: few are learned fast, many hold more
+OF_MOMENTS, RENEWED = 24, 128  # those whose covariances are known; every so many pairs anew
 OUTSIDE = 0.25  # weight of plain distance where learners of few directions have none
 
 # Rate, share of the pull to plain distance, and how many of the last pairs are replayed; 0: none.
@@ -34,8 +35,10 @@ FREE_TARGET: Rows = ((0.1, 0.0, 0), (0.1, 0.0, 1024))
 OUTER_TARGET: Rows = ((0.8, 1.0, 48), (0.5, 0.7, 48), (0.03, 0.33, 512))  # fastest and slowest
 # On few directions.
 FEW_TARGET: Rows = ((0.3, 0.33, 64), (0.1, 0.33, 64), (0.03, 0.33, 256))
-# On a basis, what matters may have to grow a hundredfold: one learner is fast.
-WIDE_TARGET: Rows = ((1.0, 0.0, 64), (0.1, 0.0, 1024))
+# On a basis. Where a question is hard, replays learn its noise: one learner has none. What matters
+# may have to grow a hundredfold: another is fast.
+WIDE_TARGET: Rows = ((0.15, 0.0, 0), (0.1, 0.0, 1024))
+FAST_TARGET: Rows = ((1.0, 0.0, 64),)
 
 # The first finds what many pairs agree on, at any width. The others follow what moves, and are for
 # few features: with many, they forget before they have seen enough.
@@ -55,8 +58,10 @@ def _on_basis(n_features: int) -> tuple[BankSettings, ...]:
     return (
         targets(FEW_TARGET, NARROW, OUTSIDE),
         targets(WIDE_TARGET, wide),
+        targets(FAST_TARGET, wide),
         PLAIN,
         AdditiveSettings(ADDITIVE, wide),
+        MomentSettings(MOMENT, OF_MOMENTS, RENEWED),
     )
 
 

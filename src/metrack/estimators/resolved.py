@@ -16,6 +16,7 @@ from metrack.engine.ensemble.combiners.protocol import RECORDS
 from metrack.engine.ensemble.cover import LONGEST_FIRST
 from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.ensemble.mirror import SCHEDULES, Ladder, MirrorBank, Rule
+from metrack.engine.ensemble.moments import OFTEN
 from metrack.engine.ensemble.similar import NeighbourEnsemble
 from metrack.engine.numerics.divergences import DIVERGENCES
 from metrack.engine.numerics.losses import LOSSES
@@ -323,7 +324,8 @@ KINDS: dict[str, Any] = {
     "similarity": SimilaritySettings,
 }
 BANKS: dict[str, Any] = {"mirror": MirrorSettings}
-ADDED = {"width": 0, "memory": MEMORY, "start": START}  # what earlier states do not say
+# What earlier states do not say.
+ADDED = {"width": 0, "memory": MEMORY, "start": START, "every": OFTEN}
 
 
 def to_plain(resolved: Any) -> dict[str, Any]:

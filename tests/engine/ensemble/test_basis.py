@@ -12,6 +12,8 @@ from metrack.engine.ensemble.basis import BasisEnsemble, block_of, part
 from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.engine.ensemble.kinds import Margin, Target
+from metrack.engine.ensemble.moments import PLAIN, MomentBank
+from metrack.engine.ensemble.moments import Pace as Memories
 from metrack.engine.ensemble.plain import PlainBank
 from metrack.engine.ensemble.similar import NeighbourEnsemble
 from metrack.engine.numerics.divergences import BURG
@@ -36,6 +38,7 @@ WIDE_PACE = Pace(
     window=np.array([1, 64]),
     outside=np.array([1.0, 1.0]),
 )
+MEMORIES = Memories(np.array([50.0]))
 MOST = 5
 
 
@@ -53,6 +56,7 @@ def tracker(n=N, narrow=NARROW, wide=WIDE, kind=BasisEnsemble, scaled=False):
         AlwaysOnBank(narrow, Margin(), NARROW_PACE),
         AlwaysOnBank(wide, Target(), WIDE_PACE),
         PlainBank(1 if kind is BasisEnsemble else n),
+        MomentBank(wide, MEMORIES, 32),
     )
     combination = Combination(HINGE, COMBINERS["adaptive_share"].record, cap=4.0)
     return kind(n, banks, combination, scaled)
@@ -145,6 +149,8 @@ def test_where_the_basis_is_the_whole_space_nothing_is_lost():
     for j in range(2):
         L = plainly.banks[1].learners.factor[j]
         np.testing.assert_allclose(whole(on_basis.banks[1], j, B), L.T @ L, rtol=1e-8, atol=1e-8)
+        found, M = (each.banks[3].learners.metric[j] for each in (on_basis, plainly))
+        np.testing.assert_allclose(B @ found @ B.T, M, rtol=1e-8, atol=1e-8)
     found = on_basis.similar.scatter, plainly.similar.scatter
     np.testing.assert_allclose(np.trace(found[0]), np.trace(found[1]), rtol=0.5)
 
@@ -203,7 +209,7 @@ def test_the_mixture_is_the_sum():
     u, y = stream()
     ensemble = tracker()
     observe(ensemble, u, y)
-    p = np.array([0.1, 0.2, 0.3, 0.15, 0.25])
+    p = np.array([0.1, 0.2, 0.15, 0.1, 0.15, 0.1, 0.2])
     expected = sum(w * ensemble.metric(j).matrix() for j, w in enumerate(p))
     mixture = ensemble.mixture(p)
     np.testing.assert_allclose(mixture.matrix(), expected, rtol=1e-8, atol=1e-10)
@@ -246,6 +252,26 @@ def test_a_change_of_basis_restricts_the_metric(n, more, kept, seed, data):
         np.testing.assert_allclose(L.T @ L, expected, atol=1e-10 * max(1.0, np.abs(M).max()))
 
 
+@given(st.integers(1, 6), st.integers(0, 4), st.integers(0, 2**31), st.data())
+def test_covariances_are_those_of_the_directions_that_are_kept(n, more, seed, data):
+    """In new directions there was nothing, and the metric is plain."""
+    rng = np.random.default_rng(seed)
+    width = data.draw(st.integers(1, n))
+    turn = np.linalg.qr(rng.normal(size=(n + more, n + more)))[0][:, :width]
+    old, bank = MomentBank(n, MEMORIES), MomentBank(width, MEMORIES)
+    A = rng.normal(size=(4, n, n))
+    squares = A @ A.transpose(0, 2, 1)
+    old.learners = old.learners._replace(scatter=squares[None, :2], metric=squares[2:])
+    bank.change_basis(old, turn)
+    for found, matrix, plain in (
+        *zip(bank.learners.scatter[0], squares[:2], (0.0, 0.0), strict=True),
+        *zip(bank.learners.metric, squares[2:], (PLAIN, PLAIN), strict=True),
+    ):
+        M = np.diag(np.full(n + more, plain))
+        M[:n, :n] = matrix
+        np.testing.assert_allclose(found, turn.T @ M @ turn, atol=1e-10)
+
+
 def test_extremes_lead_to_no_nan():
     rng = np.random.default_rng(7)
     u, y = stream(300)
@@ -257,4 +283,4 @@ def test_extremes_lead_to_no_nan():
     assert all(np.isfinite(each).all() for each in ensemble.basis)
     for bank in ensemble.banks[:2]:
         assert np.isfinite(bank.learners.factor).all()
-    assert np.isfinite(ensemble.neighbours(rng.dirichlet(np.ones(5))).matrix()).all()
+    assert np.isfinite(ensemble.neighbours(rng.dirichlet(np.ones(7))).matrix()).all()

@@ -52,6 +52,7 @@ def blocks(n_pairs, longest=OFTEN):
 def test_blocks_grow_until_there_are_as_many_pairs_as_features():
     assert blocks(300) == [(0, 8), (8, 16), (16, 32), (32, 64), (64, 128), (128, 192), (192, 256)]
     assert [MomentBank(n, PACE).recent for n in (3, 64, 65)] == [64, 64, 128]
+    assert [MomentBank(n, PACE, every=100).recent for n in (3, 128, 129)] == [128, 128, 256]
 
 
 def test_metrics_are_the_textbooks():

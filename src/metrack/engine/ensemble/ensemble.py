@@ -177,11 +177,11 @@ class Ensemble:
         self._continue_combiner(old)
 
     def _counterparts(self, old: "Ensemble") -> list[Any]:
-        """Which bank of another ensemble each goes on from: one of its kind, else it itself."""
-        left: dict[str, list[Bank]] = {}
+        """Which bank of another ensemble each goes on from: one like it, else it itself."""
+        left: dict[tuple[str, int], list[Bank]] = {}
         for bank in old.banks:
-            left.setdefault(bank.name, []).append(bank)
-        return [left[bank.name].pop(0) if left.get(bank.name) else bank for bank in self.banks]
+            left.setdefault(_alike(bank), []).append(bank)
+        return [found.pop(0) if (found := left.get(_alike(b))) else b for b in self.banks]
 
     def _continue_combiner(self, old: "Ensemble") -> None:
         """Trust the experts that go on as they were trusted."""
@@ -312,6 +312,11 @@ class Ensemble:
         all_p = np.zeros(len(self.experts.length))
         all_p[: len(p)] = p
         return [all_p[self._place(i)] for i in range(len(self.banks))]
+
+
+def _alike(bank: Bank) -> tuple[str, int]:
+    """What banks have in common of which one goes on from another; on a cover, learners come."""
+    return bank.name, len(bank.mu) if bank.first_interval == 0 else 0
 
 
 def _roster(banks: Sequence[Bank]) -> Roster:

@@ -15,6 +15,7 @@ Another learner of the same covariances takes tI for S: that needs fewer pairs, 
 points of a class differ alike in all directions. To each form plain distance is added, a little, so
 that no direction is lost. Metrics are found anew at fixed counts of pairs: calls of any sizes lead
 to the same state. In between are as many pairs as features or more, so that a pair costs O(n^2).
+On a basis, covariances are those of its first directions; beyond them there is plain distance.
 """
 
 from typing import Annotated, NamedTuple
@@ -26,11 +27,11 @@ from metrack.engine.ensemble.bank import Predictions, ReadFromMatrix
 from metrack.engine.ensemble.calibration import MEMORY, calibrate, new_calibration, scales
 from metrack.engine.ensemble.replay import Material, last_pairs
 from metrack.engine.numerics.kernels import Floats, kernel
-from metrack.engine.numerics.pairs import Chunk, difference, form
+from metrack.engine.numerics.pairs import Chunk, difference, form, rest
 from metrack.engine.numerics.records import floats
 
 PLAIN = 0.01  # of plain distance, added to each form: less, and one that comes up is a jump
-FIRST, OFTEN = 8, 64  # pairs: when metrics are found first, and then no more often
+FIRST, OFTEN = 8, 64  # pairs: when metrics are found first; then no more often
 NOISE = 0.7  # of the semicircle's radius: by all of it, weak directions would be lost
 LEAST = 1e-9  # of D's mean eigenvalue: that of S is no less
 ROUNDING = 1e-5  # of the largest eigenvalue; states may be in single precision
@@ -61,14 +62,18 @@ class MomentBank(ReadFromMatrix):
     ----------
     n_features : int
     pace : Pace
+    every : int
+        From some time on, metrics are found anew after so many pairs, or as many as there are
+        features; a power of 2, if need be the next one.
     """
 
     first_interval = 0
     name = "moment"
 
-    def __init__(self, n_features: int, pace: Pace) -> None:
+    def __init__(self, n_features: int, pace: Pace, every: int = OFTEN) -> None:
         self.n_features = n_features
         self.pace = pace
+        self.every = every
         K, n = len(pace.memory), n_features
         self.learners = Covariances(
             np.zeros((K, 2, n, n)),
@@ -97,7 +102,7 @@ class MomentBank(ReadFromMatrix):
     @property
     def recent(self) -> int:
         """How many of the last pairs must be kept: the most between two renewals."""
-        return max(OFTEN, 1 << (self.n_features - 1).bit_length())
+        return 1 << (max(self.every, self.n_features) - 1).bit_length()
 
     def n_active(self, t: int) -> int:
         """All of them."""
@@ -112,7 +117,8 @@ class MomentBank(ReadFromMatrix):
             predict(self.learners.metric, chunk, done, stop, predictions.q, full)
             done = stop
             if chunk.seen + done == end:
-                self._add(*last_pairs(material, done, end - begin))
+                u, y = last_pairs(material, done, end - begin)
+                self._add(u[:, : self.n_features], y)
                 self._find_metrics()
         calibrate(self.calibration, predictions, chunk.y, MEMORY)
 
@@ -142,9 +148,20 @@ class MomentBank(ReadFromMatrix):
                     own.metric[j] = found + PLAIN * np.eye(len(S))
 
     def matrix(self, p: Floats) -> tuple[Floats, float]:
-        """The weighted sum of the learners' metrics; they are of all features."""
-        found: Floats = np.tensordot(p * scales(self.calibration), self.learners.metric, 1)
-        return found, 0.0
+        """The weighted sum of the learners' metrics: on their directions, and beyond them."""
+        weights = p * scales(self.calibration)
+        found: Floats = np.tensordot(weights, self.learners.metric, 1)
+        return found, PLAIN * float(weights.sum())
+
+    def change_basis(self, old: "MomentBank", turn: Floats) -> None:
+        """Go on from what a bank has learned, with other directions; see `basis.BankOnBasis`."""
+        kept = turn[: old.n_features, : self.n_features]
+        found, plain = old.learners.metric - PLAIN * np.eye(old.n_features), np.eye(kept.shape[1])
+        self.learners = old.learners._replace(
+            scatter=kept.T @ old.learners.scatter @ kept,
+            metric=kept.T @ found @ kept + PLAIN * plain,
+        )
+        self.calibration = old.calibration
 
     def continue_from(self, old: "MomentBank") -> None:
         """Go on from what a bank has learned, with perhaps fewer features."""
@@ -205,5 +222,6 @@ def predict(metric: Floats, chunk: Chunk, start: int, stop: int, q: Floats, full
     """Squared distances of some rows of a chunk; ``full`` is working memory."""
     for row in range(start, stop):
         u = difference(chunk, row, full)
+        beyond = PLAIN * rest(chunk.whole, row, u.norm2)
         for j in range(len(metric)):
-            q[row, j] = form(metric[j], u)
+            q[row, j] = form(metric[j], u) + beyond
