@@ -61,7 +61,7 @@ def test_units_and_order_of_features(n_features):
 
 def test_learners_of_many_directions_replay_less():
     narrow, wide, fast, _, additive, moment = SADL(experts="kinds").resolve(200).banks
-    assert (narrow.width, wide.width, fast.width, additive.width) == (16, 192, 192, 192)
+    assert (narrow.width, wide.width, fast.width, additive.width) == (16, 176, 176, 176)
     assert (moment.width, moment.every) == (24, 128)
     replays = [max(each.replays for each in bank.learners) for bank in (narrow, wide, fast)]
     assert replays == [8, 2, 2]

@@ -64,7 +64,7 @@ def implied_pairs(
     y : array (n_judged,)
         +1 alike, -1 not alike; all answers to the same question.
     n_pairs : int
-        How many to draw; 48 for each answer that is learned with them, at a ``sample_weight`` of
+        How many to draw; 192 for each answer that is learned with them, at a ``sample_weight`` of
         0.05, did best of what was tried.
     random_state : int, RandomState or None
 

@@ -12,15 +12,7 @@ from metrack.engine.ensemble.landmarks import KernelRule
 from metrack.engine.ensemble.spaces import SpacesEnsemble
 from metrack.engine.numerics.losses import LOSSES
 from metrack.engine.numerics.records import MOST, TINY, Flag, Number, Sizes
-from metrack.estimators.kinds import (
-    FAST_TARGET,
-    FEW_TARGET,
-    OUTSIDE,
-    PLAIN,
-    WIDE,
-    WIDE_TARGET,
-    targets,
-)
+from metrack.estimators.kinds import FAST_TARGET, FEW_TARGET, OUTSIDE, PLAIN, WIDE_TARGET, targets
 from metrack.estimators.resolved import (
     KINDS,
     UNITS,
@@ -34,7 +26,7 @@ from metrack.estimators.resolved import (
 
 RELATIVE = {"rbf", "poly", "polynomial"}  # kernels whose gamma "auto" is in units of the data
 AUTO_GAMMAS = (1.0, 3.0)  # of which the second has narrow learners alone: details are local
-NARROW = 32  # directions of a basis
+NARROW, WIDE = 32, 192  # directions of a basis
 MOST_LANDMARKS = 1 << 12
 MOST_SPACES = 8
 

@@ -22,7 +22,7 @@ PULL = 0.25  # over n_features: a pair says something about one direction, the p
 
 WHOLE_UP_TO = 64  # features: beyond, all learners work on directions of a basis
 LEADING = 12  # directions that some learners work on beside whole matrices
-NARROW, WIDE = 16, 192  # directions of a basis: few are learned fast, many hold more
+NARROW, WIDE = 16, 176  # directions of a basis: few are learned fast, many hold more
 OF_MOMENTS, RENEWED = 24, 128  # those whose covariances are known; every so many pairs anew
 OUTSIDE = 0.25  # weight of plain distance where learners of few directions have none
 
