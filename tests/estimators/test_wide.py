@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import metrack
 from metrack import SADL
-from metrack.estimators import persistence
+from metrack.estimators import kinds, persistence
 from metrack.streams import LabelledStream, Segment
 from tests.estimators.learners import make_stream, state
 
@@ -111,7 +111,7 @@ def test_widened_it_goes_on(n, wider, tmp_path):
     stream = make_stream(n, n_pairs=150)
     tracker = make().fit(stream.pairs, stream.y)
     M, mu, weights = tracker.get_mahalanobis_matrix(), tracker.mu_, tracker.weights_
-    kinds = [each.kind for each in tracker.experts_]
+    names = [each.kind for each in tracker.experts_]
     tracker.widen(wider)
     assert tracker.n_features_in_ == wider
     now = tracker.get_mahalanobis_matrix()
@@ -122,7 +122,7 @@ def test_widened_it_goes_on(n, wider, tmp_path):
         np.testing.assert_allclose(now[:n, :n], M, atol=1e-9 * np.abs(M).max())
         np.testing.assert_allclose(now[:n, n:], 0.0, atol=1e-9 * np.abs(M).max())
     else:  # some learners are gone; bets have a prior of 1/n, and n is another
-        plain, moments = kinds.index("plain"), range(kinds.index("moment"), len(kinds))
+        plain, moments = names.index("plain"), range(names.index("moment"), len(names))
         go_on = [0, 1, 2, 3, 4, plain, plain + 1, *moments]
         assert tracker.weights_[5] == 0.0  # the fast one starts now
         ratio = np.delete(tracker.weights_, 5) / (weights[go_on] / weights[go_on].sum())
@@ -136,6 +136,25 @@ def test_widened_it_goes_on(n, wider, tmp_path):
     losses = tracker.observe(then.pairs, then.y)
     np.testing.assert_array_equal(metrack.load(tmp_path).observe(then.pairs, then.y), losses)
     assert np.isfinite(losses).all()
+
+
+def test_widened_it_may_have_fewer_directions(monkeypatch):
+    """As an earlier state has more: those that come first go on as they were."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(kinds, "WIDE", 40)
+        stream = make_stream(70, n_pairs=600)
+        tracker = make().fit(stream.pairs, stream.y)
+    M, B = tracker.get_mahalanobis_matrix(), tracker.engine_.basis.vectors
+    monkeypatch.setattr(kinds, "WIDE", 30)
+    now = tracker.widen(80).get_mahalanobis_matrix()
+    assert (B.shape[1], tracker.engine_.basis.vectors.shape[1]) == (40, 30)
+    kept = B[:, :30]
+    np.testing.assert_allclose(
+        kept.T @ now[:70, :70] @ kept, kept.T @ M @ kept, atol=1e-9 * np.abs(M).max()
+    )
+    tracker.engine_.check()
+    then = make_stream(80, n_pairs=600, seed=1)
+    assert np.isfinite(tracker.observe(then.pairs, then.y)).all()
 
 
 def test_a_state_has_a_bounded_size():

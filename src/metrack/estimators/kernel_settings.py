@@ -169,6 +169,6 @@ def kernel_kinds(n_landmarks: int, gammas: tuple[float, ...]) -> tuple[SpaceSett
     for i, gamma in enumerate(gammas):
         banks: list[BankSettings] = [targets(FEW_TARGET, narrow, OUTSIDE)]
         if i == 0:
-            banks.append(targets(FAST_TARGET + WIDE_TARGET, wide))
+            banks += [targets(WIDE_TARGET, wide), targets(FAST_TARGET, wide)]
         found.append(SpaceSettings(gamma, (*banks, PLAIN)))
     return tuple(found)

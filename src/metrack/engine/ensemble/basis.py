@@ -292,8 +292,9 @@ class BasisEnsemble(NeighbourEnsemble):
         self._continue_combiner(old)
         before = old.basis if isinstance(old, BasisEnsemble) else _as_basis(old.recent)
         n, width = before.vectors.shape
-        more = self.width - width
-        self.recent = replay.widen(old.recent, self.width)
+        widest = max(width, self.width)  # it may have had more directions
+        more = widest - width
+        self.recent = replay.widen(old.recent, widest)
         self.similar = old.similar._replace(scatter=_widened(old.similar.scatter, more))
         vectors = np.pad(before.vectors, ((0, self.n_features - n), (0, more)))
         self.basis = self.basis._replace(
@@ -303,7 +304,7 @@ class BasisEnsemble(NeighbourEnsemble):
             similar=before.similar.copy(),
         )
         self.basis.last[:, :n] = before.last
-        turn, banks = np.eye(self.width), self._counterparts(old)
+        turn, banks = np.eye(widest, self.width), self._counterparts(old)
         if not isinstance(old, BasisEnsemble):
             turn = self._turn(self.basis.scatter, banks)
         self._carry(turn, banks)
