@@ -177,11 +177,11 @@ class Ensemble:
         self._continue_combiner(old)
 
     def _counterparts(self, old: "Ensemble") -> list[Any]:
-        """Which bank of another ensemble each goes on from: one like it, else it itself."""
+        """Which bank of another ensemble each goes on from: one of its role, else it itself."""
         left: dict[tuple[str, int], list[Bank]] = {}
         for bank in old.banks:
-            left.setdefault(_alike(bank), []).append(bank)
-        return [found.pop(0) if (found := left.get(_alike(b))) else b for b in self.banks]
+            left.setdefault(_role(bank), []).append(bank)
+        return [found.pop(0) if (found := left.get(_role(b))) else b for b in self.banks]
 
     def _continue_combiner(self, old: "Ensemble") -> None:
         """Trust the experts that go on as they were trusted."""
@@ -314,8 +314,11 @@ class Ensemble:
         return [all_p[self._place(i)] for i in range(len(self.banks))]
 
 
-def _alike(bank: Bank) -> tuple[str, int]:
-    """What banks have in common of which one goes on from another; on a cover, learners come."""
+def _role(bank: Bank) -> tuple[str, int]:
+    """Kind and number of learners, the same in a bank that goes on from another.
+
+    On a cover their number grows, so it does not count.
+    """
     return bank.name, len(bank.mu) if bank.first_interval == 0 else 0
 
 
