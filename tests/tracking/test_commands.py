@@ -125,12 +125,31 @@ def test_settings_by_option_and_by_file(folder):
 
 
 def test_every_setting_of_every_tracker_has_an_option():
-    found = {setting.name: setting for setting in settings()}
+    found = {(setting.estimator, setting.name): setting for setting in settings()}
     for name in PAIR_LEARNERS:
         given = getattr(metrack, name)().get_params()
         for each in set(given) - {"preprocessor"}:
-            assert found[each].defaults[name] == str(given[each])
-            assert found[each].kind
+            setting = found.pop((name, each))
+            assert setting.default == str(given[each])
+            assert setting.described.kind
+            assert len(setting.described.text) > 5
+            assert "As in" not in setting.help
+    assert not found
+
+
+def test_help_tells_settings_estimator_by_estimator(monkeypatch):
+    """Each with the meaning that it has there, and with the default."""
+    monkeypatch.setenv("COLUMNS", "100")
+    text = " ".join(re.sub("[│╭╰─╮╯]", " ", metrack_("track", "--help").output).split())
+    told = dict(re.findall(r"Settings of (\w+) (.*?)(?=Settings of|Examples:)", text))
+    assert list(told) == list(PAIR_LEARNERS)
+    for setting in settings():
+        option = f"--{setting.name.replace('_', '-')} VALUE"
+        about = told[setting.estimator].partition(option)[2].partition(" --")[0]
+        assert f"[default: {setting.default}]" in about
+        assert setting.described.text in about or "As for" in about
+    assert "landmarks" in told["KernelSADL"].partition("--n-components")[2]
+    assert "landmarks" not in told["SADL"]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address; other than loopback needs --tokens.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free.")] = 8000,
     tokens: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="File made by metrack token.")
     ] = None,
@@ -34,7 +34,9 @@ def serve(
     max_pairs: Annotated[
         int, typer.Option(min=1, help="Pairs or items of a request.", rich_help_panel=PANEL)
     ] = 10_000,
-    max_metrics: Annotated[int, typer.Option(min=1, rich_help_panel=PANEL)] = 10_000,
+    max_metrics: Annotated[
+        int, typer.Option(min=1, help="Of the server.", rich_help_panel=PANEL)
+    ] = 10_000,
     max_items: Annotated[
         int, typer.Option(min=1, help="Of a metric.", rich_help_panel=PANEL)
     ] = 1_000_000,

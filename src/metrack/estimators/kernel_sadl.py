@@ -113,7 +113,7 @@ class KernelSADL(WeighedLearner):
     coef0 : float
         Of "poly" and "sigmoid"; not below 0.
     combiner : {"auto", "adaptive_share", "fixed_share", "ader"}
-        As in `SADL`, of learners that are always on.
+        Weight rule of learners that are always on. "auto" is "adaptive_share".
     output
         As in `SADL`.
     weight_loss

@@ -91,16 +91,17 @@ class SADL(WeighedLearner):
         What the combiner is told: min(cap, loss) / cap, or 1 / (1 + exp(margin)). "ader" works on
         the linearised loss instead.
     cap : float
+        The largest loss that the combiner is told, where ``weight_loss`` is "capped".
     replays : int or "auto"
         How many recent pairs the learners of 32 to 256 rounds replay after each new one, with
         a step on each: more is learned from the same pairs, in more time. "auto" is 24 for Burg
         without the nuclear norm or ``n_components``, up to 50 features; else 0.
     loss
-        As in `COMID`, for every learner; so are those that follow.
+        As in `COMID`, for every learner.
     divergence
         As in `COMID`.
     regularizer
-        As in `COMID`; but "auto" is LogDet for Burg without ``n_components``, else nuclear.
+        As in `COMID`.
     rho
         As in `COMID`.
     step
