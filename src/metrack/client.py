@@ -99,7 +99,13 @@ class Client:
         self.request("DELETE", self._path(name))
 
     def describe(self, name: str, min_sequence: int = 0, timeout: float = 5.0) -> dict[str, Any]:
-        """Where a metric stands; waits up to ``timeout`` until so much was learned."""
+        """Where a metric stands, once so much was learned.
+
+        Raises
+        ------
+        ServeError
+            With status 408, where it was not within ``timeout`` seconds.
+        """
         query = f"?min_sequence={min_sequence}&timeout={timeout}" if min_sequence else ""
         return self._json("GET", self._path(name) + query)
 

@@ -381,7 +381,11 @@ def test_a_deleted_metric_leaves_nothing(spawner, tmp_path):
 
 def test_waiting_ends_when_it_was_learned_or_the_time_is_over(client, metric):
     start = time.monotonic()
-    assert client.describe(metric, min_sequence=5, timeout=0.3)["version"] == 0
+    with pytest.raises(
+        ServeError, match=r"judgement 5 was not learned in 0\.3 seconds: 0 are"
+    ) as late:
+        client.describe(metric, min_sequence=5, timeout=0.3)
+    assert late.value.status == 408
     assert time.monotonic() - start >= 0.3
     pairs, y = judged(5)
     later = threading.Timer(0.2, client.feedback, (metric, pairs, y))

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -33,6 +34,7 @@ REFUSALS: Refusals = {
         401: "no token, or an unknown one",
         403: "not with this token",
         404: "no such metric",
+        408: "not learned in time",
         409: "not as things are",
         413: "too much",
         415: "neither JSON nor Arrow",
@@ -157,16 +159,22 @@ async def get_metric(
 
 
 async def _learned(metric: Metric, sequence: int, timeout: float) -> None:
-    """Wait for a snapshot with so much behind it, or for the time to be over."""
+    """Wait for a snapshot with so much behind it; refuse where there will be none in time."""
     end = time.monotonic() + timeout
-    while metric.snapshot is None or metric.snapshot.version < sequence:
+    while metric.version < sequence:
         left = end - time.monotonic()
-        if left <= 0.0 or metric.deleted or metric.error:
-            return
-        try:
+        if metric.deleted:
+            raise Refused(404, f"{metric.name!r} was deleted")
+        if metric.error:
+            raise Refused(409, f"learning has stopped: {metric.error}")
+        if left <= 0.0:
+            raise Refused(
+                408,
+                f"judgement {sequence} was not learned in {timeout:g} seconds: {metric.version} "
+                f"are, of {metric.sequence} in the log; ask again, or wait longer",
+            )
+        with suppress(TimeoutError):
             await asyncio.wait_for(metric.published.wait(), left)
-        except TimeoutError:
-            return
 
 
 @router.delete("/{name}", dependencies=[admin], status_code=204)
