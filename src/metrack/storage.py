@@ -16,6 +16,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -86,11 +87,13 @@ class StateFolder:
         self.path = path
 
     def __enter__(self) -> Self:
+        self._made = not self.path.exists()
         _make_folder(self.path)
         # Opened for appending: a second process must not wipe out the first one's number.
         self._lock: IO[str] = open(self.path / LOCK, "a+", encoding="ascii")
         try:
             lock_file(self._lock)
+            _check_same(self._lock, self.path / LOCK)
         except OSError:
             self._lock.seek(0)
             owner = self._lock.read(20).strip() or "unknown"
@@ -110,7 +113,16 @@ class StateFolder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if not _generations(self.path):
+            self._take_back()
         self._lock.close()
+
+    def _take_back(self) -> None:
+        """Leave nothing where nothing was written."""
+        with suppress(OSError):  # some systems keep a file that is open
+            os.unlink(self.path / LOCK)
+            if self._made:
+                os.rmdir(self.path)
 
     def write(self, state: State) -> None:
         """Add a generation; what a crash left over and the oldest ones go."""
@@ -402,3 +414,9 @@ def lock_file(file: IO[str]) -> None:
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _check_same(file: IO[str], path: Path) -> None:
+    """Refuse a lock that another process took away after this one had opened it."""
+    if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+        raise FileNotFoundError(f"{path} is another file by now")

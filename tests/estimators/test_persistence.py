@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import metrack
-from metrack import COMID, OASIS, SADL, FromLabels
+from metrack import COMID, OASIS, SADL, FromLabels, storage
 from metrack.estimators.persistence import dump, unpack
 from metrack.migrations import STEPS, VERSION
 from metrack.storage import (
@@ -474,6 +474,31 @@ def test_lock_ends_with_its_process(saved):
     other.wait()
     learner.save(folder)
     assert generation(folder, 2).is_dir()
+
+
+def test_a_folder_to_which_nothing_was_written_is_not_left_behind(tmp_path):
+    new, empty = tmp_path / "new", tmp_path / "empty"
+    empty.mkdir()
+    for folder in (new, empty):
+        with StateFolder(folder):
+            assert (folder / "lock").exists()
+    assert not new.exists()
+    assert list(empty.iterdir()) == []
+
+
+def test_a_lock_that_was_taken_away_is_none(tmp_path, monkeypatch):
+    """One process opens the lock, and only then does the other that held it leave."""
+    folder, first = tmp_path / "state", StateFolder(tmp_path / "state")
+    first.__enter__()
+    lock = storage.lock_file
+
+    def late(file):
+        first.__exit__(None, None, None)
+        lock(file)
+
+    monkeypatch.setattr(storage, "lock_file", late)
+    with pytest.raises(StateInUseError, match="is in use"), StateFolder(folder):
+        pass
 
 
 def test_every_online_learner_is_covered():

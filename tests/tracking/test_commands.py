@@ -260,6 +260,14 @@ def test_shell_completion():
     assert "--rho" in found.output
 
 
+@pytest.mark.parametrize("text", ["", "nothing,of,this\n1,2,3\n", "x_0,z_0,y\n1,2,7\n"])
+def test_a_first_run_that_fails_leaves_nothing(folder, text):
+    (folder / "wrong.csv").write_text(text)
+    metrack_("track", "wrong.csv", "--out", "state", code=0 if not text else 2)
+    metrack_("track", "nowhere.csv", "--out", "state", code=1)
+    assert not (folder / "state").exists()
+
+
 def test_bad_rows_file_is_json_lines(folder):
     with (folder / "pairs.csv").open("a") as file:
         file.write("1,2\n")
