@@ -68,9 +68,12 @@ class WeighedLearner(EnsembleLearner):
     @property
     @exclusive
     def effective_window_(self) -> float:
-        """How many of the most recent pairs the metric rests on: the trusted memory length."""
+        """How many of the most recent pairs the metric rests on: the trusted memory length.
+
+        Or all pairs, as long as there are fewer.
+        """
         check_is_fitted(self)
-        return self.engine_.effective_window
+        return min(self.engine_.effective_window, float(self.engine_.n_pairs))
 
     @property
     @exclusive
