@@ -15,7 +15,7 @@ import metrack.river
 import metrack.streams
 from docs.studies import make_tables
 from metrack.estimators.base import FrozenMetric
-from metrack.estimators.sadl import DriftReport
+from metrack.estimators.drift_report import DriftReport
 from metrack.tracking.loop import track
 
 DOCS = Path(__file__).parents[1] / "docs"

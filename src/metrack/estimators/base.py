@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import ClassifierTags, get_tags
@@ -22,6 +23,7 @@ from metrack.estimators.inputs import (
     check_labels,
     float_type,
     points_of,
+    take_names,
 )
 from metrack.estimators.settings import Configurable, choice, is_number, whole
 
@@ -76,7 +78,7 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     """Read-outs of a metric M = L'L, whatever it was learned from.
 
     A subclass provides, once fitted, ``components_`` (L), ``n_features_in_`` and ``preprocessor_``
-    (the preprocessor, checked).
+    (the preprocessor, checked); and ``feature_names_in_``, where that is a DataFrame.
     """
 
     components_: Floats
@@ -111,6 +113,7 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self._embed(X)
 
     def _embed(self, X: PointsLike) -> Floats:
+        take_names(self, X, reset=False)
         points: Any = points_of(X, self.preprocessor_, self.n_features_in_)
         given = getattr(self, "preprocessor", None) if are_ids(X, self.preprocessor_) else X
         kind = float_type(given)
@@ -141,7 +144,8 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         n : int
             How many to name; fewer where the others have no weight at all.
         names : sequence (n_features,), optional
-            Such as the words behind word counts; by default features have numbers.
+            Such as the words behind word counts; by default those of the DataFrame that the
+            points came in, else numbers.
 
         Returns
         -------
@@ -163,14 +167,22 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             raise ValueError(
                 f"component={component!r}; the metric has {len(components)} directions, from 0"
             )
-        named = list(range(self.n_features_in_) if names is None else names)
-        if len(named) != self.n_features_in_:
-            raise ValueError(
-                f"names has {len(named)} names for {self.n_features_in_} features; give one each"
-            )
+        named = self._named_features(names).tolist()
         row = components[component]
         order = np.argsort(-np.abs(row), kind="stable")[: whole("n", n)]
         return [(named[i], float(row[i])) for i in order.tolist() if row[i] != 0.0]
+
+    def _named_features(self, names: Any = None) -> NDArray[Any]:
+        """The features by given names, else by those that are known, else by number."""
+        if names is None:
+            names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return np.arange(self.n_features_in_)
+        if len(names) != self.n_features_in_:
+            raise ValueError(
+                f"names has {len(names)} names for {self.n_features_in_} features; give one each"
+            )
+        return np.array(names, dtype=object)
 
     def pair_distance(self, pairs: TuplesLike) -> Floats:
         """Learned distance (not squared) between the two points of each pair."""

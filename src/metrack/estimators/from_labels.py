@@ -23,6 +23,8 @@ from metrack.estimators.inputs import (
     TuplesLike,
     check_class_labels,
     check_points,
+    hand_names,
+    restore_names,
 )
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairBuffer
@@ -245,6 +247,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         pairs, y = pairs_from_labels(labels, n_pairs, self.random_state)
         learner.set_params(preprocessor=points).fit(pairs, y)
         learner.preprocessor = learner.preprocessor_ = None  # the points are not its own to keep
+        hand_names(self, learner)
         return learner
 
     def _check(self, X: PointsLike, y: LabelsLike, anew: bool) -> tuple[Points, list[Any]]:
@@ -265,6 +268,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         learner.check_components(self.n_features_in_)
         buffer = PairBuffer(self.buffer_size, self.recent, self.pairs_per_point, rng)
         learner.start(self.n_features_in_)
+        hand_names(self, learner)
         self.learner_, self.buffer_ = learner, buffer
 
     def restore(
@@ -276,10 +280,8 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
             raise ValueError(f"{len(arrays['labels'])} labels in a buffer of {self.buffer_size!r}")
         buffer = PairBuffer(self.buffer_size, self.recent, self.pairs_per_point, rng)
         buffer.unpack(pairing, arrays, n_features)
-        if names is not None:
-            if len(names) != n_features or not all(isinstance(name, str) for name in names):
-                raise ValueError(f"there are not {n_features} names of features")
-            self.feature_names_in_ = np.array(names, dtype=object)
+        restore_names(self, names, n_features)
+        hand_names(self, learner)
         self.learner_, self.buffer_, self.n_features_in_ = learner, buffer, n_features
         return self
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import validate_data
 
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.numerics.pairs import HEAVIEST, Pairs, PointPairs
@@ -61,6 +62,33 @@ def check_preprocessor(preprocessor: Preprocessor) -> Lookup:
     if preprocessor is None or callable(preprocessor):
         return preprocessor
     return check_points(preprocessor, "preprocessor")
+
+
+def take_names(estimator: Any, points: Any, reset: bool = True) -> None:
+    """Know the features by the columns of a DataFrame, as everywhere in scikit-learn.
+
+    Without ``reset`` the columns must be those that are known; what has none is not compared.
+    """
+    if hasattr(points, "columns"):
+        if reset or hasattr(estimator, "feature_names_in_"):
+            validate_data(estimator, points, reset=reset, skip_check_array=True)
+    elif reset:
+        vars(estimator).pop("feature_names_in_", None)
+
+
+def restore_names(estimator: Any, names: Any, n_features: int) -> None:
+    """Know the features by names that were saved, if there were any."""
+    if names is None:
+        return
+    if len(names) != n_features or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"there are not {n_features} names of features")
+    estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def hand_names(estimator: Any, other: Any) -> None:
+    """Let another estimator, on the same features, know them by the same names."""
+    if hasattr(estimator, "feature_names_in_"):
+        other.feature_names_in_ = estimator.feature_names_in_
 
 
 def points_of(X: PointsLike, preprocessor: Lookup, n_features: int | None) -> Points:

@@ -23,6 +23,7 @@ from metrack.estimators.inputs import (
     PointsLike,
     Preprocessor,
     TuplesLike,
+    hand_names,
 )
 from metrack.estimators.kernel_embedding import (
     FrozenKernelMetric,
@@ -393,7 +394,9 @@ class KernelSADL(WeighedLearner):
         return self._view("neighbours").root(points)
 
     def _frozen(self, name: str) -> KernelEmbedding:
-        return KernelEmbedding(self._view(name), self.preprocessor_)
+        found = KernelEmbedding(self._view(name), self.preprocessor_)
+        hand_names(self, found)
+        return found
 
     @exclusive
     def _view(self, name: str = "view") -> SpacesMetric:

@@ -24,7 +24,9 @@ from metrack.estimators.inputs import (
     check_judgements,
     check_labels,
     check_preprocessor,
+    hand_names,
     points_of,
+    take_names,
 )
 from metrack.estimators.resolved import EnsembleSettings, TargetSettings
 from metrack.estimators.settings import at_most_features
@@ -304,7 +306,9 @@ class OnlineLearner(Asking):
             With ``transform``, ``components_``, ``get_metric`` and ``pair_distance``; it does not
             change when learning goes on.
         """
-        return StaticEmbedding(self.neighbour_components(), self.preprocessor_)
+        found = StaticEmbedding(self.neighbour_components(), self.preprocessor_)
+        hand_names(self, found)
+        return found
 
     @exclusive
     def aligned_components(self, for_neighbours: bool = False) -> Floats:
@@ -371,6 +375,7 @@ class OnlineLearner(Asking):
         engine.continue_from(self.engine_)
         points = self.points_ and unlabelled.widen(self.points_, n_features)
         self.restore(resolved, engine, self.rng_, self.preprocessor_)
+        take_names(self, None)  # those there were are too few
         self.points_ = points
         return self
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.records import LARGEST_FLOAT, Array, Number
 from metrack.estimators.engine_state import pack_engine, pack_record, unpack_engine, unpack_record
-from metrack.estimators.inputs import check_preprocessor
+from metrack.estimators.inputs import check_preprocessor, restore_names, take_names
 from metrack.estimators.resolved import Engine, Resolved, from_plain, to_plain
 from metrack.estimators.settings import Seed
 from metrack.estimators.unlabelled import Moments, Neighbours, Points, Start, no_neighbours
@@ -146,6 +146,7 @@ def unpack(state: State, preprocessor: Any, where: str) -> Any:
         raise ValueError(
             f"preprocessor has {points.shape[1]} features, but the metric was learned on {width}"
         )
+    take_names(learner, preprocessor, reset=not hasattr(learner, "feature_names_in_"))
     learner.preprocessor, learner.preprocessor_ = preprocessor, points
     return learner
 
@@ -206,6 +207,7 @@ def _pack_online(learner: Online, arrays: Arrays) -> dict[str, Any]:
         **pack_engine(learner.engine_, arrays),
         **_pack_points(learner.points_, arrays),
         "threshold": learner.set_by_hand_.get("threshold"),
+        **_pack_names(learner),
         "generator": _pack_generator(learner.random_state, learner.rng_, arrays, "generator"),
     }
 
@@ -218,11 +220,17 @@ def _unpack_online(learner: Online, described: Mapping[str, Any], arrays: Arrays
     learner.random_state, rng = _unpack_generator(described["generator"], arrays, "generator")
     learner.restore(resolved, engine, rng)
     learner.points_ = _unpack_points(described, arrays, resolved.n_features)
+    restore_names(learner, described.get("feature_names"), resolved.n_features)
     if described["threshold"] is not None:
         number = Number(-LARGEST_FLOAT)
         threshold = number.checked(described["threshold"], "threshold", {})
         learner.set_by_hand_["threshold"] = threshold
     return learner
+
+
+def _pack_names(learner: Any) -> dict[str, Any]:
+    names = getattr(learner, "feature_names_in_", None)
+    return {"feature_names": None if names is None else names.tolist()}
 
 
 def _pack_points(points: Points | None, arrays: Arrays) -> dict[str, Any]:
@@ -304,12 +312,11 @@ def _pack_from_labels(learner: Any, arrays: Arrays) -> dict[str, Any]:
     pairing, more = learner.buffer_.pack()
     arrays |= {f"{PAIRING}.{name}": array for name, array in more.items()}
     rng = learner.buffer_.rng
-    names = getattr(learner, "feature_names_in_", None)
     return {
         "template": template,
         "learner": _pack_any(learner.learner_, arrays),
         "pairing": pairing,
-        "feature_names": None if names is None else names.tolist(),
+        **_pack_names(learner),
         "generator": _pack_generator(learner.random_state, rng, arrays, f"{PAIRING}.generator"),
     }
 

@@ -1,17 +1,17 @@
 """SADL: many COMID learners, weighted by how well each has done recently."""
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES
 from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.engine.ensemble.similar import NeighbourEnsemble
 from metrack.engine.numerics.factored import Factored
-from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.auto import margin_ladder, units
 from metrack.estimators.base import FrozenMetric
+from metrack.estimators.drift_report import DriftReport, by_size, change_of_shares
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.kinds import several_kinds
 from metrack.estimators.resolved import EnsembleSettings
@@ -27,27 +27,6 @@ OF_THE_COVER = (
     *("loss", "divergence", "regularizer", "rho", "eta0", "first_interval", "step", "replays"),
     *("init", "psd"),
 )
-
-
-class DriftReport(NamedTuple):
-    """What `SADL.drift_report` tells.
-
-    Attributes
-    ----------
-    effective_window : float
-        How many of the most recent pairs the metric rests on: the trusted interval length.
-    pairs_since_change : int
-        Pairs since losses were last found to have risen, or since the start.
-    features : array of int
-        All features, those whose share of the metric has changed most first.
-    change : array of float
-        By how much each feature's share of the metric's trace has grown (or, negative, shrunk).
-    """
-
-    effective_window: float
-    pairs_since_change: int
-    features: Ints
-    change: Floats
 
 
 class SADL(WeighedLearner):
@@ -299,7 +278,7 @@ class SADL(WeighedLearner):
         return metric.leading(self.n_components)
 
     @exclusive
-    def drift_report(self, since: FrozenMetric | None = None) -> DriftReport:
+    def drift_report(self, since: FrozenMetric | None = None, names: Any = None) -> DriftReport:
         """How fast things drift, when they last changed, and what changed.
 
         Parameters
@@ -307,22 +286,15 @@ class SADL(WeighedLearner):
         since : FrozenMetric, optional
             The metric of an earlier moment, as `get_metric` gave it then; None: the metric without
             any preference, in which all features have the same share.
+        names : sequence (n_features,), optional
+            Of the features; by default those of the DataFrame that the points came in, else
+            numbers.
         """
         check_is_fitted(self)
-        then = np.full(self.n_features_in_, 1.0 / self.n_features_in_)
-        if since is not None:
-            then = _shares(since.components)
-        change = _shares(self.components_) - then
+        change = change_of_shares(self.components_, None if since is None else since.components)
         return DriftReport(
             effective_window=self.effective_window_,
             pairs_since_change=self.n_pairs_seen_ - self.last_change_,
-            features=np.argsort(-np.abs(change), kind="stable"),
+            features=self._named_features(names)[by_size(change)],
             change=change,
         )
-
-
-def _shares(components: Floats) -> Floats:
-    """Each feature's share of the metric's trace."""
-    traces: Floats = np.einsum("ij,ij->j", components, components)
-    total = traces.sum()
-    return traces / total if total > 0.0 else traces
