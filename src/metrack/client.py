@@ -124,7 +124,7 @@ class Client:
         name : str
         pairs : array (n_pairs, 2, n_features), or pairs of ids of items
         y : array (n_pairs,)
-            +1 alike, -1 not alike, None unsure.
+            +1 alike, -1 not alike, or 1 and 0, or booleans; None unsure.
         ids : sequence of str, optional
             One for each judgement, by which repeated ones are known. Give those of your own system
             where there are any; otherwise each call makes new ones.

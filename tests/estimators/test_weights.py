@@ -106,7 +106,7 @@ BAD = {
     "NaN": ({"sample_weight": [1, np.nan, 1, 1, 1]}, r"sample_weight\[1\] = nan; weights must be"),
     "huge": ({"sample_weight": [1, 1, 1, 1, 1e7]}, r"sample_weight\[4\] = 1e\+07; .* 0 to 1e\+06"),
     "text": ({"sample_weight": ["a"] * 5}, r"sample_weight row 0 is not numbers"),
-    "0 of 1 and 0": ({"y": [1, 0, 1, 1, 0]}, r"y\[1\] = 0; labels are \+1 .* or -1"),
+    "0 and -1": ({"y": [1, 0, 1, 1, -1]}, r"y\[4\] = -1, but y\[1\] = 0: not alike is"),
     "beyond 1": ({"y": [1, 0.5, -2, 1, 0], "graded": True}, r"y\[2\] = -2; graded answers are"),
     "NaN graded": ({"y": [1, np.nan, 1, 1, 0], "graded": True}, r"y\[1\] = nan; graded answers"),
     "graded, one short": ({"y": [1, 0.5], "graded": True}, r"y must have one label per pair: 5"),

@@ -94,9 +94,33 @@ def test_unsure_is_kept_and_not_learned(client, metric):
     assert found == {"judges": [{"judge": "ann", "alike": 1, "not_alike": 1, "unsure": 1}]}
 
 
-def test_labels_of_zero_are_refused_and_not_taken_for_unsure(client, metric):
-    pairs, _ = judged(2)
-    refused(client, 422, r"y of pair 1 is 0.0", client.feedback, metric, pairs, [1, 0])
+@pytest.mark.parametrize("make", [lambda alike: alike, lambda alike: alike * 1])
+@pytest.mark.parametrize("kind", ["application/json", ARROW])
+def test_booleans_and_1_and_0_are_labels(client, metric, make, kind):
+    pairs, y = judged(40)
+    tracker = metrack.SADL(random_state=0).fit(pairs, y)
+    given = make(y > 0)
+    if kind == ARROW:
+        receipt = client.feedback(metric, pairs, given)
+    else:
+        rows = zip(pairs.tolist(), given.tolist(), strict=True)
+        body = {"pairs": [{"x": x, "z": z, "y": label} for (x, z), label in rows]}
+        path = f"/v1/metrics/{metric}/feedback"
+        receipt = metrack.client.Receipt(**client._json("POST", path, body))
+    client.describe(metric, min_sequence=receipt.sequence, timeout=60)
+    np.testing.assert_array_equal(client.distance(metric, pairs), tracker.pair_distance(pairs))
+
+
+def test_zero_is_not_unsure(client, metric):
+    pairs, _ = judged(3)
+    says = r"y\[2\] = -1, but y\[0\] = 0: not alike is either -1 or 0.*null means unsure"
+    refused(client, 422, says, client.feedback, metric, pairs, [0, 1, -1])
+    says = r"y\[2\] = -1, but y\[1\] = 0"
+    refused(client, 422, says, client.feedback, metric, pairs, [None, 0, -1])
+    described = learn(client, metric, pairs, [0, None, 1], judge="ann")
+    assert described["pairs"] == 2
+    found = json.loads(client.request("GET", f"/v1/metrics/{metric}/judges"))
+    assert found == {"judges": [{"judge": "ann", "alike": 1, "not_alike": 1, "unsure": 1}]}
 
 
 def test_arrow_is_json(server, client, metric):
@@ -155,7 +179,7 @@ def test_arrow_that_is_wrong_is_refused(client, metric, table, options, words):
         ({"x": [1, 2, "3"], "z": [1, 2, 3], "y": 1}, "valid number"),
         ({"x": [1, 2, 1e41], "z": [1, 2, 3], "y": 1}, "too large"),
         ({"x": [1, 2, 3], "z": [1, 2, 3]}, "y: Field required"),
-        ({"x": [1, 2, 3], "z": [1, 2, 3], "y": True}, "valid number"),
+        ({"x": [1, 2, 3], "z": [1, 2, 3], "y": "yes"}, "valid number"),
         ({"x": [1, 2, 3], "b": "pear", "y": 1}, "give x and z"),
         ({"a": "fig", "b": "pear", "y": 1}, "no item 'fig'"),
         ({"x": [1, 2, 3], "z": [1, 2, 3], "y": 1, "label": 1}, "Extra inputs"),

@@ -256,7 +256,7 @@ class MahalanobisLearner(Embedding):
         return np.where(self.pair_distance(pairs) <= self.threshold_, 1, -1)
 
     def score(self, pairs: TuplesLike, y: LabelsLike) -> float:
-        """Area under the ROC curve of `decision_function`."""
+        """Area under the ROC curve of `decision_function`; labels as `fit` takes them."""
         scores = self.decision_function(pairs)
         return float(roc_auc_score(check_labels(y, len(scores)), scores))
 

@@ -3,7 +3,7 @@
 Every error names the offending row and says what to do. Nothing here changes a learner.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -217,8 +217,19 @@ def _rows(points: Any, y: Floats) -> Pairs:
     return Pairs(np.ravel(points), np.arange(points.shape[1]), np.empty(0, np.int64), y)
 
 
-def check_labels(y: LabelsLike | None, n_pairs: int) -> Floats:
-    """Labels +1 (alike) and -1 (not alike), one per pair."""
+def check_labels(
+    y: LabelsLike | None, n_pairs: int, numbers: Sequence[int] | None = None
+) -> Floats:
+    """Labels +1 (alike) and -1 (not alike), one per pair; also where they are 1 and 0, or booleans.
+
+    A batch of ones alone is the same in all three. Only one that has both 0 and -1 cannot be read.
+
+    Parameters
+    ----------
+    y, n_pairs
+    numbers : sequence of int, optional
+        Of the labels among those that a user gave, for errors; by default from 0 on.
+    """
     if y is None:
         raise ValueError(
             "requires y to be passed, but the target y is None: give one label per pair"
@@ -231,19 +242,35 @@ def check_labels(y: LabelsLike | None, n_pairs: int) -> Floats:
         raise ValueError(
             f"y must have one label per pair: {n_pairs} pairs, but y has shape {labels.shape}"
         )
+    if labels.dtype.kind == "b":
+        return np.where(labels, 1.0, -1.0)
+    numbers = range(n_pairs) if numbers is None else numbers
     if labels.dtype.kind in "iuf":
-        wrong = np.flatnonzero(np.abs(labels) != 1)
+        wrong = np.flatnonzero((labels != 0) & (np.abs(labels) != 1))
     else:
-        wrong = np.flatnonzero(
-            [not (is_number(each) and abs(each) == 1) for each in labels.tolist()]
-        )
+        wrong = np.flatnonzero([not _is_label(each) for each in labels.tolist()])
     if wrong.size:
         label = labels.tolist()[wrong[0]]
         raise ValueError(
-            f"y[{wrong[0]}] = {label!r}; labels are +1 (alike) or -1 (not alike). "
-            "Where yours are 1 and 0, pass 2 * numpy.asarray(y) - 1."
+            f"y[{numbers[wrong[0]]}] = {label!r}; labels are +1 (alike) or -1 (not alike), or 1 "
+            "and 0, or booleans"
         )
-    return np.asarray(labels, dtype=np.float64)
+    others = {value: np.flatnonzero(labels == value) for value in (0, -1)}
+    if not others[0].size:
+        return np.asarray(labels, dtype=np.float64)
+    if others[-1].size:
+        (row, value), (before, other) = sorted(
+            ((places[0], value) for value, places in others.items()), reverse=True
+        )
+        raise ValueError(
+            f"y[{numbers[row]}] = {value}, but y[{numbers[before]}] = {other}: not alike is either "
+            "-1 or 0; leave pairs out that nobody is sure of"
+        )
+    return np.where(labels == 0, -1.0, 1.0)
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, bool) or (is_number(value) and value in (-1, 0, 1))
 
 
 def check_judgements(
@@ -270,8 +297,11 @@ def check_judgements(
 
 
 def check_graded(y: LabelsLike | None, n_pairs: int) -> Floats:
-    """Answers from -1 (surely not alike) over 0 (unsure) to +1 (surely alike), one per pair."""
-    if y is None:
+    """Answers from -1 (surely not alike) over 0 (unsure) to +1 (surely alike), one per pair.
+
+    Booleans are sure, both of them.
+    """
+    if y is None or np.asarray(y).dtype.kind == "b":
         return check_labels(y, n_pairs)
     answers = _numbers(y, "y")
     if answers.shape != (n_pairs,):

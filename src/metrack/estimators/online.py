@@ -53,7 +53,7 @@ class OnlineLearner(Asking):
         ----------
         pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
         y : array (n_pairs,)
-            +1 alike, -1 not alike.
+            +1 alike, -1 not alike; or 1 and 0, or booleans.
         calibration_params : dict, optional
             Arguments for `calibrate_threshold` on these pairs; without it the threshold is the one
             learned along.
@@ -98,15 +98,14 @@ class OnlineLearner(Asking):
         ----------
         pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
         y : array (n_pairs,)
-            +1 alike, -1 not alike.
+            +1 alike, -1 not alike; or 1 and 0, or booleans.
         sample_weight : array (n_pairs,), optional
             How much each pair counts, from 0: its loss, and by that the learners' rates, are
             multiplied by it. A pair of weight 0 is counted, and teaches nothing. To choose whom to
             trust, a weight above 1 counts as 1.
         graded : bool
             Answers y are from -1 to +1, as sure as they are large: the sign is the label, the size
-            is a weight, and 0 means unsure. Without it a 0 is refused: it is more often a
-            label of data with 1 and 0.
+            is a weight, and 0 means unsure. Without it a 0 is a label, as in data with 1 and 0.
         """
         fitted = hasattr(self, "engine_")
         known = self.n_features_in_ if fitted else None
