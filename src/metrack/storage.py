@@ -171,6 +171,10 @@ def read(path: Path) -> State:
 
 
 def _read_newest(path: Path) -> State:
+    if path.is_file():
+        raise ForeignStateError(
+            f"{path} is a file that holds no state; give the folder that a state was saved to"
+        )
     if not path.is_dir():
         raise MissingStateError(
             f"{path}: no such folder; give the folder that a state was saved to, by save() or by "

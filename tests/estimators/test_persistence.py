@@ -293,6 +293,9 @@ def test_corrupt_newest_says_how_to_go_back(saved):
 def test_foreign(tmp_path, saved):
     with pytest.raises(FileNotFoundError, match=r"nowhere: no such folder; give the folder"):
         metrack.load(tmp_path / "nowhere")
+    (tmp_path / "pairs.csv").write_text("x_1,z_1,y\n")
+    with pytest.raises(ForeignStateError, match=r"pairs\.csv is a file that holds no state"):
+        metrack.load(tmp_path / "pairs.csv")
     with pytest.raises(ForeignStateError, match="no such folder"):
         metrack.load(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()

@@ -329,6 +329,9 @@ def test_cut_log(spawner, tmp_path):
         learn(client, "m", pairs[:300], y[:300], ids=ids[:300])
         cut = json.loads(client.request("DELETE", "/v1/metrics/m/log?upto=250"))
         assert cut == {"log_starts": 251}
+        beyond = "DELETE", "/v1/metrics/m/log?upto=301"
+        refused(client, 422, "the log ends at 300; nothing was cut", client.request, *beyond)
+        assert client.describe("m")["log_starts"] == 251
         assert client.feedback("m", pairs[:3], y[:3], ids[:3]).duplicates == 3
         client.feedback("m", pairs[300:], y[300:], ids[300:])
     server.end(9)
@@ -339,6 +342,16 @@ def test_cut_log(spawner, tmp_path):
         np.testing.assert_array_equal(client.distance("m", pairs), expected)
         assert client.describe("m")["log_starts"] == 251
     server.end()
+
+
+def test_the_wrong_number_of_features_is_told_without_advice_for_python(client, metric):
+    said = "have 2 features, and this metric has 3"
+    refused(client, 422, f"pairs {said}", client.feedback, metric, np.zeros((1, 2, 2)), [1])
+    refused(client, 422, f"pairs {said}", client.distance, metric, np.zeros((1, 2, 2)))
+    refused(client, 422, f"vectors {said}", client.transform, metric, np.zeros((1, 2)))
+    refused(client, 422, f"vectors {said}", client.put_items, metric, ["a"], np.zeros((1, 2)))
+    client.put_items(metric, ["a"], np.zeros((1, 3)))
+    refused(client, 422, f"vectors {said}", client.neighbours, metric, np.zeros(2))
 
 
 def test_settings(client):

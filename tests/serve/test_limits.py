@@ -112,13 +112,14 @@ def test_items_and_memory(client):
     client.put_items("m", [f"a{i}" for i in range(50)], points)
     refused(
         413,
-        "70 items; at most 60",
+        "70 items; at most 60: keep to those that are asked about",
         client.put_items,
         "m",
         [f"b{i}" for i in range(20)],
         points[:20],
     )
-    refused(413, "101 features", client.create, "wide", 101)
+    says = "1,000,000,000 features; at most 100: project the points first"
+    refused(413, says, client.create, "wide", 10**9)
     refused(413, "raise --memory", client.create, "wide", 100)
 
 

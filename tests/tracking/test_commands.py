@@ -194,6 +194,16 @@ def test_exit_codes(folder):
     metrack_("track", "bad.csv", "--out", "other", code=2)
     (folder / "empty").mkdir()
     metrack_("inspect", "empty", code=2)
+    assert "is a file that holds no state" in metrack_("inspect", "pairs.csv", code=2).error
+    assert "pairs.csv is a file; give a folder" in metrack_("serve", "pairs.csv", code=2).error
+
+
+def test_json_lines_of_a_pipe_are_known_by_a_first_line_that_is_a_list(folder):
+    found = subprocess.run(
+        command("track", "-", "--out", "state"), input="[1, 2]\n", capture_output=True, text=True
+    )
+    assert found.returncode == 2
+    assert "-:1: not a JSON object" in found.stderr
 
 
 def test_slow_pipe_is_learned_as_it_comes_and_saved_by_time(folder):
@@ -260,10 +270,13 @@ def test_shell_completion():
     assert "--rho" in found.output
 
 
-@pytest.mark.parametrize("text", ["", "nothing,of,this\n1,2,3\n", "x_0,z_0,y\n1,2,7\n"])
-def test_a_first_run_that_fails_leaves_nothing(folder, text):
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("", 2), ("no,such,columns\n1,2,3\n", 2), ("x_0,z_0,y\n1,2,7\n", 2), ("x_0,z_0,y\n", 0)],
+)
+def test_a_first_run_that_learns_nothing_leaves_nothing(folder, text, code):
     (folder / "wrong.csv").write_text(text)
-    metrack_("track", "wrong.csv", "--out", "state", code=0 if not text else 2)
+    metrack_("track", "wrong.csv", "--out", "state", code=code)
     metrack_("track", "nowhere.csv", "--out", "state", code=1)
     assert not (folder / "state").exists()
 

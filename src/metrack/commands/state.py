@@ -251,17 +251,18 @@ def _track(run: "Run") -> None:
     start = time.monotonic()
     done = _with_bar(lambda show, log: track(run, show, log))
     speed = done.pairs / max(time.monotonic() - start, 1e-9)
-    bad = f", {_counted(done.bad, 'bad row')} left out" if done.bad else ""
+    bad = f", {counted(done.bad, 'bad row')} left out" if done.bad else ""
     if done.seen == 0:
         typer.echo(f"{run.source}: no pairs{bad}; nothing saved")
         return
     typer.echo(
-        f"{run.out}: {_counted(done.seen, 'pair')} learned, {done.pairs:,} of them now "
+        f"{run.out}: {counted(done.seen, 'pair')} learned, {done.pairs:,} of them now "
         f"({speed:,.0f}/s){bad}; loss of late {done.loss:.4g}"
     )
 
 
-def _counted(number: int, thing: str) -> str:
+def counted(number: int, thing: str) -> str:
+    """A number of things, also of one."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
@@ -300,9 +301,9 @@ def _with_bar(
 
         def show(progress: "Progress") -> None:
             speed = progress.pairs / max(time.monotonic() - start, 1e-9)
-            bad = f", {_counted(progress.bad, 'bad row')}" if progress.bad else ""
+            bad = f", {counted(progress.bad, 'bad row')}" if progress.bad else ""
             words = (
-                f"{_counted(progress.seen, 'pair')}, {speed:,.0f}/s, loss {progress.loss:.4g}{bad}"
+                f"{counted(progress.seen, 'pair')}, {speed:,.0f}/s, loss {progress.loss:.4g}{bad}"
             )
             bar.update(task, description=words)
 
@@ -328,7 +329,7 @@ def transform(
 
     n_items = run(state, items, out, for_neighbours)
     if out is not None:
-        typer.echo(f"{out}: {_counted(n_items, 'item')} embedded")
+        typer.echo(f"{out}: {counted(n_items, 'item')} embedded")
 
 
 def distance(
@@ -359,7 +360,7 @@ def distance(
         None if columns is None else parse_columns(columns),
     )
     if out is not None:
-        typer.echo(f"{out}: {_counted(n_pairs, 'pair')} scored")
+        typer.echo(f"{out}: {counted(n_pairs, 'pair')} scored")
 
 
 def inspect(

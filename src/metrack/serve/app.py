@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import PlainTextResponse, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from pydantic.json_schema import models_json_schema
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -73,7 +73,7 @@ def make_app(registry: Registry, door: Door) -> Guard:
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
-    return JSONResponse({"detail": error.message}, error.status, headers)
+    return _problem(request, error.message, error.status, headers)
 
 
 async def _disk(request: Request, error: Exception) -> Response:
@@ -91,7 +91,16 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+    return _problem(request, error.detail, error.status_code, dict(error.headers or {}))
+
+
+def _problem(request: Request, detail: str, status: int, headers: dict[str, str]) -> Response:
+    """What is wrong: as a page, where a browser asked for one, else as JSON."""
+    for_page = "text/html" in request.headers.get("accept", "")
+    if not for_page or request.url.path.startswith(router.prefix):
+        return JSONResponse({"detail": detail}, status, headers)
+    body, policy = pages.problem(detail)
+    return HTMLResponse(body, status, {**headers, "content-security-policy": policy})
 
 
 def _described(app: FastAPI) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import NamedTuple
 
-from metrack.serve.limits import Refused
+from metrack.serve.limits import NAME, Refused
 
 SCOPES = ("read", "write", "admin")
 SESSION_SECONDS = 12 * 3600
@@ -95,6 +95,12 @@ def add_token(path: Path, name: str, scopes: str, metrics: str) -> str:
     if not name or name.startswith("#") or len(f"{name} {metrics}".split()) != 2:
         raise ValueError(f"name {name!r}, metrics {metrics!r}: neither may be empty or have spaces")
     _scopes(scopes)
+    for metric in metrics.split(","):
+        if metric != EVERY and not NAME.fullmatch(metric):
+            raise ValueError(
+                f"metrics {metrics!r}: {metric!r} can be no metric's name, which has letters, "
+                f"digits, dots, hyphens and underscores; {EVERY} stands for all"
+            )
     token = secrets.token_urlsafe(32)
     line = f"{name} {scopes} {metrics} {digest_of(token)}\n"
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

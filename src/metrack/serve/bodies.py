@@ -297,19 +297,28 @@ def _item_pairs(a: list[str], b: list[str], items: Any) -> Floats:
 def _check_pairs(points: Floats, n_features: int) -> None:
     """By the same door as everything that is learned: what is in the log can be learned."""
     try:
-        PairBatch(points, None, n_features)
+        batch = PairBatch(points, None, None)
     except ValueError as error:
         raise Refused(422, str(error)) from None
+    _check_width("pairs", batch.n_features, n_features)
 
 
 def checked(vectors: Any, n_features: int) -> Floats:
     """Points of a metric."""
     try:
-        found: Any = check_points(vectors, "vectors", n_features)
+        found: Any = check_points(vectors, "vectors")
     except ValueError as error:
         raise Refused(422, str(error)) from None
+    _check_width("vectors", found.shape[1], n_features)
     dense: Floats = found
     return dense
+
+
+def _check_width(name: str, width: int, n_features: int) -> None:
+    if width != n_features:
+        raise Refused(
+            422, f"{name} have {width} features, and this metric has {n_features}: send as many"
+        )
 
 
 def to_arrow(columns: dict[str, Any], metadata: dict[str, Any]) -> bytes:

@@ -1,6 +1,5 @@
 """All metrics of a server: made, found, told of judgements and items, and deleted."""
 
-import re
 import shutil
 import threading
 from concurrent.futures import Future
@@ -14,12 +13,11 @@ from metrack.serve import log, metric_rows
 from metrack.serve.database import Database
 from metrack.serve.items import Items, NewItems
 from metrack.serve.learning import Config
-from metrack.serve.limits import Limits, Refused
+from metrack.serve.limits import NAME, Limits, Refused
 from metrack.serve.metric import Metric
 from metrack.serve.teaching import Teaching
 from metrack.storage import has_state, to_bytes
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_REPLAYS = 1000  # steps a pair; one that asks for millions would be learned for days
 
 

@@ -392,7 +392,12 @@ async def cut_log(
     request: Request, name: str, upto: Annotated[int, Query(ge=0, lt=1 << 62)]
 ) -> Response:
     """Cut off the log's oldest judgements, of those that were learned; ids stay known."""
-    last = await run_in_threadpool(registry_of(request).cut, metric_of(request), upto)
+    metric = metric_of(request)
+    if upto > metric.sequence:
+        raise Refused(
+            422, f"upto={upto}, but the log ends at {metric.sequence}; nothing was cut off"
+        )
+    last = await run_in_threadpool(registry_of(request).cut, metric, upto)
     return to_json({"log_starts": last + 1})
 
 

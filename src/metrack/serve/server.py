@@ -56,6 +56,8 @@ def serve(
             "metrack token FILE NAME, and give --tokens FILE"
         )
     door = Door(None if tokens is None else Tokens(tokens))
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{path} is a file; give a folder for log and states, made if missing")
     path.mkdir(parents=True, exist_ok=True)
     # Threads that write and learn must not keep answers waiting for the interpreter.
     sys.setswitchinterval(0.0005)
