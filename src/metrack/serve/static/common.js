@@ -48,8 +48,9 @@ export function oneAtATime(work) {
     } catch (error) {
       if (!(error instanceof Refused || error instanceof TypeError)) throw error;
       problem(error);
+    } finally {
+      running = false;
     }
-    running = false;
     if (again) { again = false; run(); }
   };
 }
