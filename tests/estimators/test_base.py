@@ -1,5 +1,7 @@
 """The embedding as scikit-learn has it: names, data frames, widths and types, of every learner."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -148,3 +150,22 @@ def test_widths_while_nothing_is_learned():
         2,
         2,
     )
+
+
+@pytest.mark.parametrize("points", [STREAM.points, sp.csr_array(STREAM.points)])
+def test_repr_does_not_print_the_points(points):
+    shape = r"<\w+ of 100 x 6>"
+    tracker = SADL(preprocessor=points, random_state=3)
+    assert re.fullmatch(rf"SADL\(preprocessor={shape}, random_state=3\)", repr(tracker))
+    window = SlidingWindow(ITML(preprocessor=points), every=7)
+    assert re.fullmatch(
+        rf"SlidingWindow\(every=7, learner=ITML\(preprocessor={shape}\)\)", repr(window)
+    )
+    assert tracker.preprocessor is points
+    assert len(tracker._repr_html_()) < len(SADL()._repr_html_()) + 2000
+
+
+def test_repr_of_the_rest_is_scikit_learns():
+    assert repr(SADL(preprocessor=abs)) == "SADL(preprocessor=<built-in function abs>)"
+    assert repr(FromLabels(COMID(rho=0.5))) == "FromLabels(learner=COMID(rho=0.5))"
+    assert repr(SADL(preprocessor=[[1, 2], [3, 4]])) == "SADL(preprocessor=<list of 2>)"

@@ -1,5 +1,6 @@
 """What a tracker tells of drift: how fast, since when, and in which features."""
 
+import html
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,21 @@ class DriftReport(NamedTuple):
         """The features that changed most, and by how much."""
         changes = self.change[by_size(self.change)]
         return list(zip(self.features[:n].tolist(), changes[:n].tolist(), strict=True))
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it: the features that changed most."""
+        rows = "".join(
+            f"<tr><th>{html.escape(str(name))}</th><td>{change:+.1%}</td></tr>"
+            for name, change in self.most_changed()
+        )
+        left_out = len(self.features) - len(self.features[:10])
+        more = f"<p>and {left_out:,} more</p>" if left_out else ""
+        return (
+            f"<p>Rests on the last {self.effective_window:,.0f} pairs; "
+            f"{self.pairs_since_change:,} pairs since the last change, or the start.</p>"
+            f"<table><thead><tr><th>feature</th><th>share of the metric</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>{more}"
+        )
 
 
 def by_size(change: Floats) -> Ints:
