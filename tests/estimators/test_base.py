@@ -61,6 +61,28 @@ def test_names_of_columns(fitted):
     assert names.tolist() == [f"{prefix}{i}" for i in range(width)]
 
 
+def test_it_is_a_linear_layer(fitted):
+    if not hasattr(fitted, "to_linear"):
+        assert isinstance(fitted, FromLabels)  # what it puts out is its learner's
+        fitted = fitted.learner_.for_neighbours()
+    weight, bias = fitted.to_linear()
+    expected = fitted.transform(STREAM.points)
+    assert bias.shape == (expected.shape[1],)
+    assert_allclose(STREAM.points @ weight.T + bias, expected, atol=1e-10)
+    weight[:] = 0.0  # a copy
+    assert_array_equal(fitted.transform(STREAM.points), expected)
+
+
+def test_the_layer_has_the_columns_that_were_asked_for():
+    stream = make_stream(66)
+    for learner in SADL(n_components=2), SADL(), POLA(n_components=3):
+        fitted = learner.fit(stream.pairs, stream.y)
+        weight, bias = fitted.to_linear()
+        expected = fitted.transform(stream.points)
+        assert weight.shape == (expected.shape[1], 66)
+        assert_allclose(stream.points @ weight.T + bias, expected, atol=1e-8)
+
+
 def test_data_frames(fitted):
     """Where pandas is not installed, scikit-learn says so: it is what wraps the result."""
     expected = fitted.transform(STREAM.points)

@@ -62,8 +62,8 @@ def test_where_a_linear_metric_suffices_its_experts_are_trusted():
 
 def test_what_makes_no_sense_is_absent(tracker):
     for name in (
-        *("components_", "rank_", "get_mahalanobis_matrix", "top_features", "observe_points"),
-        *("aligned_components", "neighbour_components", "change_since"),
+        *("components_", "rank_", "get_mahalanobis_matrix", "top_features", "to_linear"),
+        *("observe_points", "aligned_components", "neighbour_components", "change_since"),
     ):
         assert not hasattr(tracker, name)
         with pytest.raises(AttributeError, match=f"KernelSADL has no '{name}'"):

@@ -1,7 +1,7 @@
 """What every learned metric can tell: distances, scores, predictions, the embedding."""
 
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,13 @@ class FrozenMetric:
         embedded = self.components @ (a - b)
         square = float(embedded @ embedded)
         return square if squared else float(np.sqrt(square))
+
+
+class Linear(NamedTuple):
+    """A linear layer: points times the weight's rows, and a shift."""
+
+    weight: Floats
+    bias: Floats
 
 
 fitted_to_points: Callable[[F], F] = available_if(
@@ -127,6 +134,35 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _directions(self) -> Floats:
         """Rows onto which `transform` projects."""
         return self.components_
+
+    def to_linear(self) -> Linear:
+        """The embedding as a linear layer of any other library, such as a last layer of an encoder.
+
+        `transform` is ``X @ weight.T + bias``. It does not change when learning goes on.
+
+        Returns
+        -------
+        weight : array (n_columns, n_features)
+        bias : array (n_columns,)
+            Zeros: distances do not depend on a shift. Layers ask for it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from metrack import SADL
+        >>> pairs = np.random.default_rng(0).normal(size=(300, 2, 3))
+        >>> y = np.where(np.abs(pairs[:, 0, 1] - pairs[:, 1, 1]) < 1, 1, -1)
+        >>> tracker = SADL(n_components=2).fit(pairs, y)
+        >>> weight, bias = tracker.to_linear()
+        >>> weight.shape, bias.shape
+        ((2, 3), (2,))
+        >>> X = pairs[:, 0]
+        >>> bool(np.allclose(X @ weight.T + bias, tracker.transform(X)))
+        True
+        """
+        check_is_fitted(self)
+        weight = np.array(self._directions())
+        return Linear(weight, np.zeros(len(weight)))
 
     @property
     def _n_features_out(self) -> int:

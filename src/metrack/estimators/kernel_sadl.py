@@ -170,6 +170,7 @@ class KernelSADL(WeighedLearner):
     rank_ = _Absent()
     get_mahalanobis_matrix = _Absent()
     top_features = _Absent()
+    to_linear = _Absent()
     neighbour_components = _Absent()
     aligned_components = _Absent()
     observe_points = _Absent()
