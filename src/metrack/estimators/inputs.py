@@ -148,6 +148,9 @@ class TupleBatch:
             )
         _check_width(width, name, n_features)
         self.n_features = width
+        self.reports: Callable[[int], None] | None = (
+            None  # told how many were taken, range by range
+        )
 
     def __len__(self) -> int:
         return len(self.points if self.rows is None else self.rows)
@@ -163,6 +166,8 @@ class TupleBatch:
     def ranges(self) -> Iterator[tuple[int, int]]:
         """The batch in pieces that the engine takes."""
         for start in range(0, len(self), CHUNK):
+            if self.reports is not None:
+                self.reports(start)
             yield start, min(start + CHUNK, len(self))
 
 

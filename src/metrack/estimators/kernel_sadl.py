@@ -267,9 +267,10 @@ class KernelSADL(WeighedLearner):
         y: LabelsLike,
         calibration_params: dict[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
+        verbose: int = 0,
     ) -> Self:
         """Forget everything, then learn the pairs in order; see `SADL.fit`."""
-        self._or_as_before(super().fit, pairs, y, calibration_params, sample_weight)
+        self._or_as_before(super().fit, pairs, y, calibration_params, sample_weight, verbose)
         return self
 
     def observe(
@@ -278,9 +279,11 @@ class KernelSADL(WeighedLearner):
         y: LabelsLike,
         sample_weight: ArrayLike | None = None,
         graded: bool = False,
+        verbose: int = 0,
     ) -> Floats:
         """Test, then train: the loss suffered on each pair before learning; see `SADL.observe`."""
-        losses: Floats = self._or_as_before(super().observe, pairs, y, sample_weight, graded)
+        given = pairs, y, sample_weight, graded, verbose
+        losses: Floats = self._or_as_before(super().observe, *given)
         return losses
 
     @exclusive

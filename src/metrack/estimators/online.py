@@ -28,6 +28,7 @@ from metrack.estimators.inputs import (
     points_of,
     take_names,
 )
+from metrack.estimators.progress import Fitting
 from metrack.estimators.resolved import EnsembleSettings, TargetSettings
 from metrack.estimators.settings import at_most_features
 from metrack.estimators.threads import exclusive
@@ -46,6 +47,7 @@ class OnlineLearner(Asking):
         y: LabelsLike,
         calibration_params: dict[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
+        verbose: int = 0,
     ) -> Self:
         """Forget everything, then learn the pairs in order.
 
@@ -59,12 +61,15 @@ class OnlineLearner(Asking):
             learned along.
         sample_weight : array (n_pairs,), optional
             As in `observe`.
+        verbose : int
+            As in `observe`.
         """
         batch, labels, preprocessor = self._check(pairs, y, None, sample_weight)
         if calibration_params is not None:
             check_calibration(check_labels(y, len(batch)), **calibration_params)
-        self.start(batch.n_features, preprocessor)
-        self.observe_batch(batch, labels)
+        with self._telling(batch, verbose):
+            self.start(batch.n_features, preprocessor)
+            self.observe_batch(batch, labels)
         if calibration_params is not None:
             self.calibrate_threshold(pairs, y, **calibration_params)
         return self
@@ -76,9 +81,10 @@ class OnlineLearner(Asking):
         classes: Any = None,
         sample_weight: ArrayLike | None = None,
         graded: bool = False,
+        verbose: int = 0,
     ) -> Self:
         """Go on learning: `observe`, returning self. ``classes`` is for scikit-learn's sake."""
-        self.observe(pairs, y, sample_weight, graded)
+        self.observe(pairs, y, sample_weight, graded, verbose)
         return self
 
     @exclusive
@@ -88,6 +94,7 @@ class OnlineLearner(Asking):
         y: LabelsLike,
         sample_weight: ArrayLike | None = None,
         graded: bool = False,
+        verbose: int = 0,
     ) -> Floats:
         """Test, then train: the loss suffered on each pair before it is learned from.
 
@@ -106,13 +113,23 @@ class OnlineLearner(Asking):
         graded : bool
             Answers y are from -1 to +1, as sure as they are large: the sign is the label, the size
             is a weight, and 0 means unsure. Without it a 0 is a label, as in data with 1 and 0.
+        verbose : int
+            With 1, a bar on a terminal where this takes more than a second; with 2, lines.
         """
         fitted = hasattr(self, "engine_")
         known = self.n_features_in_ if fitted else None
         batch, labels, preprocessor = self._check(pairs, y, known, sample_weight, graded)
-        if not fitted:
-            self.start(batch.n_features, preprocessor)
-        return self.observe_batch(batch, labels)
+        with self._telling(batch, verbose):
+            if not fitted:
+                self.start(batch.n_features, preprocessor)
+            return self.observe_batch(batch, labels)
+
+    def _telling(self, batch: PairBatch, verbose: int) -> Fitting:
+        """Shows how much of a batch is learned."""
+        fitting = Fitting(type(self).__name__, verbose, len(batch), "pairs")
+        if verbose:
+            batch.reports = fitting.report
+        return fitting
 
     def learn_one(self, x: Any, z: Any, y: int) -> Self:
         """Learn a single pair: two points, or two row numbers with a preprocessor."""
