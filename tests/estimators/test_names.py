@@ -111,8 +111,11 @@ def test_columns_must_be_the_same(make, frame, tmp_path):
     turned = make(dict(zip(NAMES[::-1], POINTS.T[::-1], strict=True)))
     tracker = SADL(preprocessor=frame).fit(ROWS, Y)
     np.testing.assert_array_equal(tracker.transform(frame), tracker.transform(POINTS))
-    with pytest.raises(ValueError, match="feature names should match"):
-        tracker.transform(turned)
+    kernel = KernelSADL(n_landmarks=8, preprocessor=frame).fit(ROWS, Y)
+    takes = tracker.observe_points, lambda X: tracker.suggest_pairs(X, 3), kernel.transform
+    for method in tracker.transform, *takes:
+        with pytest.raises(ValueError, match="feature names should match"):
+            method(turned)
     tracker.save(tmp_path / "state")
     with pytest.raises(ValueError, match="feature names should match"):
         metrack.load(tmp_path / "state", preprocessor=turned)

@@ -22,8 +22,7 @@ from metrack.estimators.inputs import (
     are_ids,
     check_labels,
     float_type,
-    points_of,
-    take_names,
+    points_for,
 )
 from metrack.estimators.settings import Configurable, choice, is_number, whole
 
@@ -120,8 +119,7 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self._embed(X)
 
     def _embed(self, X: PointsLike) -> Floats:
-        take_names(self, X, reset=False)
-        points: Any = points_of(X, self.preprocessor_, self.n_features_in_)
+        points: Any = points_for(self, X)
         given = getattr(self, "preprocessor", None) if are_ids(X, self.preprocessor_) else X
         kind = float_type(given)
         return np.asarray(self._turned(points.astype(kind, copy=False))).astype(kind, copy=False)

@@ -103,6 +103,12 @@ def points_of(X: PointsLike, preprocessor: Lookup, n_features: int | None) -> Po
     return check_points(X, "X", n_features)
 
 
+def points_for(estimator: Any, X: PointsLike) -> Points:
+    """Points as a fitted estimator takes them: of its features, under the names that it knows."""
+    take_names(estimator, X, reset=False)
+    return points_of(X, estimator.preprocessor_, estimator.n_features_in_)
+
+
 def are_ids(X: PointsLike, preprocessor: Lookup) -> bool:
     """Whether X names points by row numbers or other ids."""
     return preprocessor is not None and not sp.issparse(X) and np.asarray(X).ndim == 1

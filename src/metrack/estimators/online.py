@@ -25,6 +25,7 @@ from metrack.estimators.inputs import (
     check_labels,
     check_preprocessor,
     hand_names,
+    points_for,
     points_of,
     take_names,
 )
@@ -168,7 +169,7 @@ class OnlineLearner(Asking):
         """
         fitted = hasattr(self, "engine_")
         preprocessor = self.preprocessor_ if fitted else check_preprocessor(self.preprocessor)
-        points = points_of(X, preprocessor, self.n_features_in_ if fitted else None)
+        points = points_for(self, X) if fitted else points_of(X, preprocessor, None)
         n_features = points.shape[1]
         if not self.takes_points(n_features):
             raise ValueError(
