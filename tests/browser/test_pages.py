@@ -119,6 +119,17 @@ def test_items_are_shown_as_soon_as_there_are_some(browser, server, client):
     client.delete("late")
 
 
+def test_one_judgement_is_one_pair(browser, server, client):
+    client.create("one", 2)
+    receipt = client.feedback("one", [[[1, 2], [3, 4]]], [1])
+    client.describe("one", min_sequence=receipt.sequence, timeout=60)
+    with Watched(browser, server) as watched:
+        page = watched.open("/m/one")
+        expect(page.locator("#facts")).to_contain_text("1 pair")
+        expect(page.locator("#facts")).not_to_contain_text("1 pairs")
+    client.delete("one")
+
+
 def test_metric_page_tells_what_the_server_knows(browser, server, client):
     with Watched(browser, server) as watched:
         page = watched.open("/m/shop")

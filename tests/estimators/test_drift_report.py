@@ -25,7 +25,7 @@ def test_html_tells_the_same_and_takes_no_name_for_markup():
     tree = ElementTree.fromstring(f"<div>{text}</div>")
     rows = [[cell.text for cell in row] for row in tree.iter("tr")][1:]
     assert rows == [["b", "-30.0%"], ["<c>", "+20.0%"], ["a", "+1.0%"]]
-    assert "last 120 pairs; 1,500 pairs since" in text
+    assert "rests on: 120. Pairs since the last change, or the start: 1,500." in text
     many = REPORT._replace(features=np.arange(300), change=np.linspace(1, 0, 300))
     assert len(re.findall("<tr>", many._repr_html_())) == 11
     assert "and 290 more" in many._repr_html_()

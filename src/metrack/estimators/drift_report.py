@@ -45,8 +45,8 @@ class DriftReport(NamedTuple):
         left_out = len(self.features) - len(self.features[:10])
         more = f"<p>and {left_out:,} more</p>" if left_out else ""
         return (
-            f"<p>Rests on the last {self.effective_window:,.0f} pairs; "
-            f"{self.pairs_since_change:,} pairs since the last change, or the start.</p>"
+            f"<p>Latest pairs that the metric rests on: {self.effective_window:,.0f}. "
+            f"Pairs since the last change, or the start: {self.pairs_since_change:,}.</p>"
             f"<table><thead><tr><th>feature</th><th>share of the metric</th></tr></thead>"
             f"<tbody>{rows}</tbody></table>{more}"
         )

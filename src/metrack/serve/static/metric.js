@@ -1,6 +1,6 @@
 // One metric, live: looked at every second, and drawn again where it has moved.
 
-import { api, ask, element, find, metric, oneAtATime, problem, short, whole } from "/static/common.js";
+import { api, ask, counted, element, find, metric, oneAtATime, problem, short, whole } from "/static/common.js";
 import { Scatter, bars, lines, shares } from "/static/charts.js";
 
 const MOST_BARS = 10, LEAST_CHANGE = 0.005, COLOURS = 6;
@@ -13,7 +13,7 @@ function facts(now) {
     "version": whole(now.version),
     "loss": short(now.loss),
     "plain distance's": short(now.plain_loss),
-    "rests on the last": now.effective_window === null ? "–" : `${whole(now.effective_window)} pairs`,
+    "rests on the last": now.effective_window === null ? "–" : counted(now.effective_window, "pair"),
     "last change": now.last_change ? `at pair ${whole(now.last_change)}` : "none",
     "alike up to": short(now.threshold),
     "directions": whole(now.rank),
