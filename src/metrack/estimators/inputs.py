@@ -255,7 +255,12 @@ def check_labels(
         )
     if labels.dtype.kind == "b":
         return np.where(labels, 1.0, -1.0)
-    numbers = range(n_pairs) if numbers is None else numbers
+    _check_values(labels, range(n_pairs) if numbers is None else numbers)
+    return np.where(labels > 0, 1.0, -1.0)
+
+
+def _check_values(labels: Any, numbers: Sequence[int]) -> None:
+    """Refuse what is no label, and labels for not alike of two kinds."""
     if labels.dtype.kind in "iuf":
         wrong = np.flatnonzero((labels != 0) & (np.abs(labels) != 1))
     else:
@@ -266,18 +271,13 @@ def check_labels(
             f"y[{numbers[wrong[0]]}] = {label!r}; labels are +1 (alike) or -1 (not alike), or 1 "
             "and 0, or booleans"
         )
-    others = {value: np.flatnonzero(labels == value) for value in (0, -1)}
-    if not others[0].size:
-        return np.asarray(labels, dtype=np.float64)
-    if others[-1].size:
-        (row, value), (before, other) = sorted(
-            ((places[0], value) for value, places in others.items()), reverse=True
-        )
+    zeros, minuses = (np.flatnonzero(labels == value) for value in (0, -1))
+    if zeros.size and minuses.size:
+        (before, first), (row, second) = sorted([(zeros[0], 0), (minuses[0], -1)])
         raise ValueError(
-            f"y[{numbers[row]}] = {value}, but y[{numbers[before]}] = {other}: not alike is either "
-            "-1 or 0; leave pairs out that nobody is sure of"
+            f"y[{numbers[row]}] = {second}, but y[{numbers[before]}] = {first}: not alike is "
+            "either -1 or 0; leave pairs out that nobody is sure of"
         )
-    return np.where(labels == 0, -1.0, 1.0)
 
 
 def _is_label(value: Any) -> bool:
