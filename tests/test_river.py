@@ -78,15 +78,19 @@ def test_it_is_from_labels_bit_for_bit(kind, settings):
 @pytest.mark.parametrize("n_first", [2, 7])
 @pytest.mark.parametrize("kind", [river.SADL, river.COMID])
 def test_a_feature_not_seen_yet_is_one_that_was_always_0(kind, settings, n_first):
-    """Frames and bases, and capacities that grow with the features."""
+    """Frames and bases, and capacities that grow with the features.
+
+    They come when the metric is read by which near points are told from far ones: it says nothing
+    about a feature that came later.
+    """
     if kind is river.SADL:
         settings = settings | {"experts": "cover"}
     late = kind(seed=0, buffer_size=60, **settings)
     all_along = kind(seed=0, buffer_size=60, **settings)
     all_along.learn_one(dict.fromkeys((f"f{i}" for i in range(10)), 0.0), "a")
     late.learn_one(dict.fromkeys((f"f{i}" for i in range(n_first)), 0.0), "a")
-    for t, (x, y) in enumerate(points(400, 10)):
-        known = dict(list(x.items())[: n_first + t // 40])
+    for t, (x, y) in enumerate(points(600, 10)):
+        known = dict(list(x.items())[: n_first + (t + 1) // 64])
         late.learn_one(known, y)
         all_along.learn_one(known, y)
     order = [late.features.index(name) for name in all_along.features]
@@ -179,7 +183,7 @@ def test_what_follows_in_a_pipeline_learns_from_the_embedding():
 
 def test_beside_other_features():
     model = (river.COMID(seed=0) + compose.Select("f1")) | neighbors.KNNClassifier()
-    taught(model, points(60))
+    taught(model, points(200))
     x, y = next(points(1))
     assert model.predict_one(x) == y
 

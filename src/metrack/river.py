@@ -35,7 +35,7 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
 
     def __init__(
         self,
-        buffer_size: int = 256,
+        buffer_size: int = 1024,
         recent: float = 0.5,
         pairs_per_point: int = 4,
         seed: int | None = None,

@@ -1,6 +1,6 @@
 """FromLabels: learn a metric from points with class labels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -95,7 +95,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     def __init__(
         self,
         learner: OnlineLearner | BatchLearner | None = None,
-        buffer_size: int = 256,
+        buffer_size: int = 1024,
         recent: float = 0.5,
         pairs_per_point: int = 4,
         random_state: Seed = None,
@@ -140,7 +140,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         try:
             points = validate_data(self, X, reset=anew, accept_sparse="csr", dtype=np.float64)
             if anew:
-                self._start()
+                self.start(self.n_features_in_)
             self.learner_.observe_points(check_points(points))
         except Exception:
             self.__dict__ = before
@@ -231,12 +231,20 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
                 self.learner_ = self._fit_batch(points, labels)
                 return self
             if anew:
-                self._start()
+                self.start(self.n_features_in_)
         except Exception:
             self.__dict__ = before
             raise
-        self.buffer_.teach(self.learner_, points, labels)
+        self.teach(points, labels)
         return self
+
+    def teach(self, points: Points, labels: Sequence[Hashable]) -> None:
+        """What `partial_fit` does, with points and labels that have been checked; it is started."""
+        self.buffer_.teach(self.learner_, points, labels)
+
+    def rescale(self, factors: Floats) -> None:
+        """Go on in other units: those of the points to come are these factors times the earlier."""
+        self.buffer_.rescale(factors)
 
     def _fit_batch(self, points: Points, labels: list[Any]) -> BatchLearner:
         learner: BatchLearner = clone(self.learner)
@@ -256,16 +264,17 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         check_classification_targets(labels)
         return check_points(points), labels.tolist()
 
-    def _start(self) -> None:
+    def start(self, n_features: int) -> None:
+        """Forget everything, and be ready for points of so many features."""
         learner = SADL() if self.learner is None else clone(self.learner)
         self._check_learner(learner)
         rng = check_random_state(self.random_state)
         if learner.random_state is None:
             learner.set_params(random_state=rng.randint(2**31 - 1))
-        learner.check_components(self.n_features_in_)
+        learner.check_components(n_features)
         buffer = PairBuffer(self.buffer_size, self.recent, self.pairs_per_point, rng)
-        learner.start(self.n_features_in_)
-        self.learner_, self.buffer_ = learner, buffer
+        learner.start(n_features)
+        self.learner_, self.buffer_, self.n_features_in_ = learner, buffer, n_features
 
     def restore(
         self, learner: OnlineLearner, rng: Any, pairing: Any, arrays: Any, names: Any
