@@ -257,3 +257,40 @@ def test_points_without_labels_count():
     assert metric.tracker.points_.moments.counts[0] == 200
     metric.learn_one({"size": 1.0, "noise": 0.0, "new": 1.0}, "a")
     assert metric.tracker.points_.moments.mean.shape == (3,)
+
+
+@pytest.mark.parametrize("settings", [{}, {"seed": 1, "window": 30}], ids=str)
+def test_rivers_checks_of_a_classifier_pass_in_full(settings):
+    checks.check_estimator(river.DriftKNN(**settings))
+
+
+def test_the_classifier_is_metracks_bit_for_bit():
+    stream = list(points(300))
+    X, y = np.array([list(x.values()) for x, _ in stream]), [y for _, y in stream]
+    model = river.DriftKNN(seed=4, window=100)
+    found = []
+    for x, label in stream:
+        found.append(model.predict_one(x))
+        model.learn_one(x, label)
+    expected = metrack.DriftKNN(window=100, random_state=4)
+    assert found == expected.observe(X, y).tolist()
+    shares = [model.predict_proba_one(x) for x, _ in stream]
+    assert [[each[label] for label in "abc"] for each in shares] == expected.predict_proba(
+        X
+    ).tolist()
+
+
+def test_features_come_and_go_for_the_classifier():
+    model = river.DriftKNN(seed=0)
+    assert model.predict_proba_one({"f0": 1.0}) == {}
+    model.learn_one({}, "a")
+    stream = list(points(150))
+    for t, (x, y) in enumerate(stream):
+        model.learn_one(dict(list(x.items())[: 1 + t // 20]), y)
+    assert len(model.features) == 6
+    x = stream[0][0]
+    assert model.predict_proba_one(x | {"unknown": 5.0}) == model.predict_proba_one(x)
+    model.learn_one(x, ("any", "label"))
+    assert ("any", "label") in model.predict_proba_one(x)
+    with pytest.raises(ValueError, match="x\\['f0'\\] is 'red'"):
+        model.learn_one({"f0": "red"}, "a")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from metrack import COMID, LEGO, OASIS, POLA, SADL, FromLabels, KernelSADL, OnlineITML
+from metrack import COMID, LEGO, OASIS, POLA, SADL, DriftKNN, FromLabels, KernelSADL, OnlineITML
 
 GOLDEN = Path(__file__).with_name("golden")
 N_PAIRS = 40  # before the state, and again after it
@@ -41,6 +41,7 @@ LEARNERS = {
     "pola": lambda: POLA(n_components=2),
     "oasis": lambda: OASIS(),
     "from-labels": lambda: FromLabels(SADL(), buffer_size=12, random_state=5),
+    "drift-knn": lambda: DriftKNN(window=10, random_state=5),
 }
 
 
@@ -54,7 +55,7 @@ def stream(name):
     tuples = rng.standard_normal((2 * N_PAIRS, size, n_features))
     if name == "oasis":
         return [(half,) for half in np.split(tuples, 2)]
-    if name == "from-labels":
+    if name in ("from-labels", "drift-knn"):
         points = tuples[:, 0]
         labels = np.where(points[:, 0] > 0.0, "right", "left")
         return list(zip(np.split(points, 2), np.split(labels, 2), strict=True))
@@ -65,6 +66,12 @@ def stream(name):
 def outcome(learner, second_half):
     """What a learner says while and after it goes on."""
     losses = []
+    if isinstance(learner, DriftKNN):
+        predicted = learner.observe(*second_half).tolist()
+        return {
+            "right": [float(a == b) for a, b in zip(predicted, second_half[1], strict=True)],
+            "probabilities": learner.predict_proba(second_half[0]).tolist(),
+        }
     if isinstance(learner, FromLabels):
         learner.partial_fit(*second_half)
     else:

@@ -479,7 +479,9 @@ def test_lock_ends_with_its_process(saved):
 def test_every_online_learner_is_covered():
     from metrack.registry import SAVED
 
-    named = {type(learner).__name__ for learner, _ in LEARNERS.values()} | {"OASIS", "FromLabels"}
+    named = {type(learner).__name__ for learner, _ in LEARNERS.values()} | {
+        *("OASIS", "FromLabels", "DriftKNN")
+    }
     assert named == set(SAVED)
     made = {type(make()).__name__ for make in golden_states.LEARNERS.values()}
     assert made == set(SAVED)

@@ -25,7 +25,7 @@ from metrack.engine.ensemble import (
     similar,
 )
 from metrack.engine.numerics.records import Array, Sizes, declared, field_of, is_of
-from metrack.engine.online import oasis, targets
+from metrack.engine.online import neighbour_votes, oasis, targets
 from metrack.engine.representations.protocol import REPRESENTATIONS
 from metrack.estimators.resolved import Engine, Resolved
 from metrack.estimators.unlabelled import Moments, Neighbours, Start
@@ -74,6 +74,8 @@ RECORDS: dict[str, Any] = {
     "unlabelled_points": Moments,
     "neighbours": Neighbours,
     "start": Start,
+    "neighbours_kept": neighbour_votes.Kept,
+    "neighbours_trust": neighbour_votes.Trust,
 }
 
 

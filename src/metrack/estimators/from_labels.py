@@ -242,6 +242,12 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         """What `partial_fit` does, with points and labels that have been checked; it is started."""
         self.buffer_.teach(self.learner_, points, labels)
 
+    def widen(self, n_features: int) -> None:
+        """Give points more features, which have been 0 so far."""
+        self.learner_.widen(n_features)
+        self.buffer_.widen(n_features)
+        self.n_features_in_ = n_features
+
     def rescale(self, factors: Floats) -> None:
         """Go on in other units: those of the points to come are these factors times the earlier."""
         self.buffer_.rescale(factors)

@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.numerics.records import LARGEST_FLOAT, Array, Number
+from metrack.engine.numerics.records import LARGEST_FLOAT, MOST, Array, Number
+from metrack.engine.online.neighbour_votes import Kept, Parts, Trust
 from metrack.estimators.engine_state import pack_engine, pack_record, unpack_engine, unpack_record
 from metrack.estimators.inputs import check_preprocessor
 from metrack.estimators.resolved import Engine, Resolved, from_plain, to_plain
@@ -79,7 +80,7 @@ def load(path: str | Path | bytes | bytearray | memoryview, preprocessor: Any = 
 
     Returns
     -------
-    COMID, SADL, KernelSADL, OnlineITML, LEGO, POLA, OASIS or FromLabels
+    COMID, SADL, KernelSADL, OnlineITML, LEGO, POLA, OASIS, FromLabels or DriftKNN
 
     Raises
     ------
@@ -112,7 +113,7 @@ def dump(learner: Any, single: bool = False) -> bytes:
 
     Parameters
     ----------
-    learner : COMID, SADL, KernelSADL, OnlineITML, LEGO, POLA, OASIS or FromLabels
+    learner : COMID, SADL, KernelSADL, OnlineITML, LEGO, POLA, OASIS, FromLabels or DriftKNN
     single : bool
         In single precision: half the size. What is loaded then is the same metric but for
         rounding, and goes on almost as the learner would, but not bit for bit.
@@ -139,7 +140,8 @@ def unpack(state: State, preprocessor: Any, where: str) -> Any:
         raise CorruptStateError(f"{where} describes no learner: {why}") from error
     if type(learner).__name__ not in ONLINE:
         if points is not None:
-            raise ValueError(f"{where} holds a FromLabels, which has no preprocessor")
+            kind = type(learner).__name__
+            raise ValueError(f"{where} holds a {kind}, which has no preprocessor")
         return learner
     width = learner.n_features_in_
     if points is not None and not callable(points) and points.shape[1] != width:
@@ -157,6 +159,8 @@ def _pack_any(learner: Any, arrays: Arrays) -> dict[str, Any]:
     described = {"class": name, "settings": _pack_settings(learner)}
     if name in ONLINE:
         return described | _pack_online(learner, arrays)
+    if name == "DriftKNN":
+        return described | _pack_drift_knn(learner, arrays)
     return described | _pack_from_labels(learner, arrays)
 
 
@@ -167,6 +171,8 @@ def _unpack_any(described: Mapping[str, Any], arrays: Arrays, where: str) -> Any
     learner = estimator(name)(**described["settings"])
     if name in ONLINE:
         return _unpack_online(learner, described, arrays)
+    if name == "DriftKNN":
+        return _unpack_drift_knn(learner, described, arrays, where)
     return _unpack_from_labels(learner, described, arrays, where)
 
 
@@ -332,3 +338,35 @@ def _unpack_from_labels(
     )
     learner.restore(inside, rng, described["pairing"], own, described["feature_names"])
     return learner
+
+
+def _pack_drift_knn(learner: Any, arrays: Arrays) -> dict[str, Any]:
+    votes, names = learner.votes_, getattr(learner, "feature_names_in_", None)
+    parts = votes.pack()._asdict()
+    return {
+        "metric": _pack_any(learner.metric_, arrays),
+        "labels": [_plain(label) for label in learner.labels()],
+        "n_points": votes.n_points,
+        "parts": {name: pack_record(part, f"votes.{name}", arrays) for name, part in parts.items()},
+        "feature_names": None if names is None else names.tolist(),
+    }
+
+
+def _unpack_drift_knn(
+    learner: Any, described: Mapping[str, Any], arrays: Arrays, where: str
+) -> Any:
+    metric = _unpack_any(described["metric"], arrays, where)
+    if type(metric).__name__ != "FromLabels":
+        raise ValueError(f"a DriftKNN around {type(metric).__name__}")
+    parts = Parts(
+        *(
+            unpack_record(kind, f"votes.{name}", described["parts"][name], arrays, sizes)
+            for name, kind, sizes in (
+                ("kept", Kept, {"n": metric.n_features_in_}),
+                ("trust", Trust, {}),
+            )
+        )
+    )
+    n_points = Number(0, MOST, whole=True).checked(described["n_points"], "n_points", {})
+    learner.random_state = metric.random_state
+    return learner.restore(metric, parts, n_points, described["labels"], described["feature_names"])
