@@ -124,8 +124,8 @@ class DriftKNN(ClassifierMixin, Configurable):
     True
     >>> bool(wrong[1900:].mean() < 0.2)
     True
-    >>> sorted(model.drift_report().features[:2].tolist())
-    [0, 9]
+    >>> int(model.drift_report().features[0])
+    9
     """
 
     metric_: FromLabels
