@@ -9,7 +9,7 @@ export OMP_NUM_THREADS := 1
 
 .PHONY: demo study study-long study-fast study-claims test test-portable test-browser test-spark \
 	run-test-spark bench bench-tracking bench-width bench-kernel bench-active bench-track bench-serve \
-	bench-spark fuzz lint docs dist clean
+	bench-spark bench-drift bench-drift-moa fuzz lint docs dist clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
@@ -74,6 +74,17 @@ bench-track: .venv/installed
 bench-serve: .venv/installed
 	$(BIN)/python benchmarks/serve.py
 
+# Classifiers on streams that drift, beside River's; half an hour. Needs gas.npz and weather.npz in
+# the folder METRACK_DRIFT for the real ones.
+bench-drift: .venv/installed
+	$(BIN)/python benchmarks/drift.py
+	$(BIN)/python docs/figures/make_real_drift.py
+
+# The same for CapyMOA's, in .venv-moa: it needs Java, and nothing else here needs it.
+bench-drift-moa: .venv/installed .venv-moa/installed
+	$(BIN)/python benchmarks/drift.py --moa .venv-moa/bin/python
+	$(BIN)/python docs/figures/make_real_drift.py
+
 # A million pairs of 1,000 keys on Spark, killed five times; then others against bare trackers.
 bench-spark: .venv-spark/installed
 	$(SPARK)/python benchmarks/spark.py --partitions 7 --kills 5
@@ -103,7 +114,7 @@ dist: .venv/installed-dist
 
 # Back to a fresh clone.
 clean:
-	rm -rf .venv .venv-spark demo site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-spark .venv-moa demo site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: pyproject.toml constraints.txt
@@ -117,6 +128,13 @@ clean:
 	@echo "Setting up .venv-spark (a few minutes the first time) ..."
 	@test -x $(SPARK)/python || $(PYTHON) -m venv .venv-spark
 	@$(SPARK)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[spark]' pytest hypothesis
+	@touch $@
+
+# Pinned: figures in docs/figures/drift-moa.json are of these versions.
+.venv-moa/installed: constraints-moa.txt
+	@echo "Setting up .venv-moa (a few minutes the first time) ..."
+	@test -x .venv-moa/bin/python || $(PYTHON) -m venv .venv-moa
+	@.venv-moa/bin/python -m pip install -qq --disable-pip-version-check -r constraints-moa.txt
 	@touch $@
 
 .venv/installed-docs: .venv/installed

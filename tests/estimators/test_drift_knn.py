@@ -137,12 +137,13 @@ def test_sorted_classes():
 
 @pytest.mark.parametrize("window", [50, 5000])
 def test_an_old_class_outlasts_a_burst_of_another(window):
-    """When it comes back, trust returns to who still knows it after a mistake or two."""
+    """Whether points leave the window or not."""
     rng = np.random.default_rng(0)
     y = np.array([1, 0, 1]).repeat([30, 1000, 30])
     X = rng.normal(size=(len(y), 3)) + 5.0 * y[:, None]
-    model = DriftKNN(window=window, random_state=0)
-    assert errors(model, X, y)[-30:].sum() <= 3
+    model = DriftKNN(window=window, random_state=0).fit(X[:1030], y[:1030])
+    assert model.score(X[:30], y[:30]) > 0.9  # a stretch of one class changes no trust
+    assert errors(model, X[1030:], y[1030:]).sum() <= 3
     assert len(model.votes_.memory.codes) == window * 6 // 5
 
 
@@ -223,7 +224,7 @@ def test_bad_input_leaves_everything_as_it_was(X, y, words):
     assert everything(model) == before
 
 
-@pytest.mark.parametrize("window", [0, 6, 2.5, "all"])
+@pytest.mark.parametrize("window", [0, 2.5, "all"])
 def test_bad_windows(window):
     with pytest.raises(ValueError, match="window="):
         DriftKNN(window=window).fit([[0.0], [1.0]], [0, 1])

@@ -85,7 +85,7 @@ class TrustHistory(NamedTuple):
 class DriftKNN(ClassifierMixin, Configurable):
     """Nearest neighbours for streams that drift: the metric, the window and k follow it.
 
-    Experts look for 1, 3 and 7 neighbours in windows of several lengths: under the metric that
+    Experts look for 1 to 31 neighbours in windows of several lengths: under the metric that
     `FromLabels` tracks, under plain distance with features in their own units, and in the units
     given. They are weighed by their recent Brier scores, with a regret bounded on every stretch of
     time against each of them. There is nothing to tune. One pass over the longest window serves all
@@ -269,7 +269,7 @@ class DriftKNN(ClassifierMixin, Configurable):
         self, metric: FromLabels, parts: Parts, n_points: int, labels: list[Any], names: Any
     ) -> Self:
         """Go on from what was saved."""
-        votes = NeighbourVotes(metric.n_features_in_, self._longest())
+        votes = NeighbourVotes(metric.n_features_in_, whole("window", self.window))
         votes.unpack(parts, n_points)
         codes = {label: code for code, label in enumerate(labels)}
         own = all(isinstance(label, LABELS) for label in labels)
@@ -327,7 +327,7 @@ class DriftKNN(ClassifierMixin, Configurable):
     def start(self, n_features: int) -> None:
         """Forget everything, and be ready for points of so many features."""
         metric = FromLabels(random_state=self.random_state)
-        votes = NeighbourVotes(n_features, self._longest())
+        votes = NeighbourVotes(n_features, whole("window", self.window))
         metric.start(n_features)
         self.metric_, self.votes_, self._codes = metric, votes, {}
         self.n_features_in_ = n_features
@@ -337,12 +337,6 @@ class DriftKNN(ClassifierMixin, Configurable):
         self.metric_.widen(n_features)
         self.votes_.widen(n_features)
         self.n_features_in_ = n_features
-
-    def _longest(self) -> int:
-        longest = whole("window", self.window)
-        if longest < NEIGHBOURS[-1]:
-            raise ValueError(f"window={longest}; {NEIGHBOURS[-1]} neighbours need as many points")
-        return longest
 
     def _follow(self, points: Floats, labels: list[Any]) -> list[Any]:
         """Predict and learn points up to where the metric is read next, and no more."""

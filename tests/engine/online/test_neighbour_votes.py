@@ -23,7 +23,8 @@ def stream(n_points, seed=0):
 
 def test_windows_are_nested():
     assert windows_up_to(5000).tolist() == [8, 40, 200, 1000, 5000]
-    assert windows_up_to(7).tolist() == [7]
+    assert windows_up_to(24).tolist() == [24]
+    assert windows_up_to(1).tolist() == [1]
 
 
 def shares(far, codes, k):

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from metrack.engine.ensemble.combiners.adaptive_share import ADAPTIVE_SHARE
+from metrack.engine.ensemble.combiners.cbce import TIE
 from metrack.engine.ensemble.combiners.protocol import (
     Activation,
     activate,
@@ -42,10 +43,11 @@ from metrack.engine.online.nearest import (
 )
 
 METRICS = ("given units", "own units", "tracked")
-NEIGHBOURS = (1, 3, 7)  # 2^j - 1
+NEIGHBOURS = (1, 3, 7, 15, 31)  # 2^j - 1
 RATIO = 5  # of a window and the next shorter one; of the ring and the reserve
 N_ROWS = 256  # of the history
 COMBINER, RECORD = ADAPTIVE_SHARE, ADAPTIVE_SHARE.record
+SHARE = 0  # statistic of an expert; of the combiner itself: rounds so far
 ERRORS, CHANGES = -2, -1  # columns of the history behind those of the experts
 
 
@@ -143,7 +145,7 @@ class NeighbourVotes:
         self.n_points = 0
         self.memory = new_memory(longest + max(longest // RATIO, 1), n_features)
         self.noticed = np.zeros(2, np.int64)
-        self.trust = _new_trust(math.prod(self.table.shape))
+        self.trust = _new_trust(self.table.shape)
         images = np.zeros_like(self.memory.points)
         self.sight = Sight(np.ones(n_features), np.eye(n_features), images)
 
@@ -166,7 +168,7 @@ class NeighbourVotes:
     def weights(self) -> Floats:
         """How much each expert is trusted: metrics x windows x numbers of neighbours."""
         p = np.empty(math.prod(self.table.shape))
-        _weigh(RECORD, self.trust.statistics, self.n_points, p)
+        _read_weights(RECORD, self.trust.statistics, p)
         return p.reshape(self.table.shape)
 
     def observe(self, points: Floats, codes: Ints, order: Ints) -> Ints:
@@ -309,14 +311,19 @@ class NeighbourVotes:
 def windows_up_to(longest: int) -> Ints:
     """Lengths of the nested windows, rising: each ``RATIO`` times the next shorter one."""
     found = [longest]
-    while found[-1] // RATIO >= NEIGHBOURS[-1]:
+    while found[-1] // RATIO >= RATIO:
         found.append(found[-1] // RATIO)
     return np.array(found[::-1])
 
 
-def _new_trust(n_experts: int) -> Trust:
+def _new_trust(shape: tuple[int, int, int]) -> Trust:
+    """All share with those who forget least: nothing speaks for a shorter memory yet."""
+    n_experts = math.prod(shape)
     statistics = np.zeros((n_experts + COMBINER.own_rows, COMBINER.n_statistics))
     _activate(RECORD, statistics, n_experts)
+    share = np.zeros(shape)
+    share[:, -1] = 1.0 / share[:, -1].size
+    statistics[:n_experts, SHARE] = share.ravel()
     return Trust(statistics, np.zeros((N_ROWS, n_experts + 2)))
 
 
@@ -335,8 +342,14 @@ def _activate(record: Any, statistics: Floats, n_experts: int) -> None:
 
 
 @kernel
-def _weigh(record: Any, statistics: Floats, n_points: int, p: Floats) -> None:
-    probabilities(record, statistics, p.size, n_points + 1.0, p)
+def _read_weights(record: Any, statistics: Floats, p: Floats) -> None:
+    _weigh(record, statistics, p)
+
+
+@inner
+def _weigh(record: Any, statistics: Floats, p: Floats) -> None:
+    """Leave the experts' weights for the next round."""
+    probabilities(record, statistics, p.size, statistics[p.size, SHARE] + 1.0, p)
 
 
 @kernel
@@ -380,7 +393,7 @@ def _ask(state: State, record: Any, t: int, point: Floats, work: Work) -> None:
     combine(work.image, point, sight.columns, work.order, work.order.size, rank)
     seen = Point(point, sight.units, work.image)
     find_nearest(state.memory, sight.images, newest, seen, windows, work.nearest)
-    probabilities(record, state.trust.statistics, work.p.size, t + 1.0, work.p)
+    _weigh(record, state.trust.statistics, work.p)
     expert = 0
     for metric in range(codes.shape[0]):
         for window in range(codes.shape[1]):
@@ -433,13 +446,21 @@ def _clear(work: Work) -> None:
 
 @routine
 def _learn_trust(state: State, record: Any, code: int, work: Work) -> None:
+    """A point on which all lose the same is no round: it says nothing about any of them.
+
+    So a stretch of a single class leaves trust as it was, and who knows the others keeps it.
+    """
     expert, codes = 0, work.nearest.codes
     for metric in range(codes.shape[0]):
         for window in range(codes.shape[1]):
             for k in state.table.neighbours:
                 work.losses[expert] = _loss(work.shares[expert], codes[metric, window], k, code)
                 expert += 1
-    update(record, state.trust.statistics, work.p.size, work.p, work.losses)
+    least, most = work.losses[0], work.losses[0]
+    for j in range(work.p.size):
+        least, most = min(least, work.losses[j]), max(most, work.losses[j])
+    if most - least > TIE:
+        update(record, state.trust.statistics, work.p.size, work.p, work.losses)
 
 
 @inner
