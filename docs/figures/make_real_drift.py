@@ -108,7 +108,8 @@ def draw_errors(series):
             label = None if i else "next batch of measurements"
             panel.axvline(point, color="#bbbbbb", ls=":", label=label)
         panel.set(ylabel=f"{name}: error (%)", ylim=(0, None), xlim=(0, own["n_points"]))
-    panels[0].legend(ncols=2)
+    handles = panels[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=len(handles[0]))
     panels[-1].set(xlabel="points")
     figure.savefig(HERE / "drift-errors.png", dpi=120)
 
@@ -183,6 +184,8 @@ def made_with():
     own, *others = (each["versions"] for each in results())
     names = {"river": "River", "capymoa": "CapyMOA", "java": "Java", "python": "Python"}
     found = {name: each for of in (own, *others) for name, each in of.items()}
+    if "java" in found:
+        found["java"] = re.findall(r'"(.+)"', found["java"])[0]
     return ", ".join(f"{names[key]} {found[key]}" for key in names if key in found) + "."
 
 

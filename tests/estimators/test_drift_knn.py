@@ -137,13 +137,12 @@ def test_sorted_classes():
 
 @pytest.mark.parametrize("window", [50, 5000])
 def test_an_old_class_outlasts_a_burst_of_another(window):
-    """Whether points leave the window or not."""
+    """When it comes back, trust returns to who still knows it after a mistake or two."""
     rng = np.random.default_rng(0)
     y = np.array([1, 0, 1]).repeat([30, 1000, 30])
     X = rng.normal(size=(len(y), 3)) + 5.0 * y[:, None]
-    model = DriftKNN(window=window, random_state=0).fit(X[:1030], y[:1030])
-    assert model.score(X[:30], y[:30]) > 0.9  # a stretch of one class changes no trust
-    assert errors(model, X[1030:], y[1030:]).sum() <= 3
+    model = DriftKNN(window=window, random_state=0)
+    assert errors(model, X, y)[-30:].sum() <= 3
     assert len(model.votes_.memory.codes) == window * 6 // 5
 
 
