@@ -61,7 +61,12 @@ def everything(model):
     parts, metric = model.votes_.pack(), model.metric_
     arrays = [*parts.kept, *parts.trust, model.votes_.sight.images]
     buffer = metric.buffer_
-    arrays += [buffer.points[: buffer.size], buffer.images, buffer.labels, buffer.clock]
+    arrays += [
+        buffer.points[: buffer.size],
+        buffer.images[: buffer.size],
+        buffer.labels,
+        buffer.clock,
+    ]
     arrays += [metric.components_]
     return [each.tobytes() for each in arrays], repr(buffer.rng.get_state()), model.labels()
 

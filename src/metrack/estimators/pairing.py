@@ -165,15 +165,14 @@ class PairBuffer:
     def _teach(self, learner: OnlineLearner, X: Points, codes: Ints) -> None:
         n_points, n_drawn = len(codes), len(codes) * self.pairs_per_point
         points, rows = self._points_with(X), np.arange(self.size)
-        images = np.concatenate([self.images, self._embed(X)])
+        images = self._images_with(X)
         uniforms = self.rng.random_sample((n_points, self.pairs_per_point * PER_PAIR + 1))
         drawn = Drawn(np.empty((n_drawn, 2), np.int64), np.empty(n_drawn))
         slots = Slots(self.labels, rows, images, self.clock, self.doubt, self.n_recent)
         n = draw(slots, codes, uniforms, np.empty(self.size, np.int64), drawn)
         if n > 0:
             learner.observe_batch(PairBatch(drawn.pairs[:n], points, points.shape[1]), drawn.y[:n])
-        self._keep(points, rows)
-        self.images = images[rows]
+        self.points, self.images = _kept(points, rows), _kept(images, rows)
 
     def _look(self, learner: Any) -> None:
         """Tell near points from far ones by the metric of this moment, if the learner has one."""
@@ -202,19 +201,15 @@ class PairBuffer:
             self.points = sp.csr_array(shape) if given_sparse else np.zeros(shape)
         if self.sparse:
             return sp.vstack([self.points, sp.csr_array(X)], format="csr")
-        room = len(self.points) - self.size
-        if room < n_new:
-            self.points = np.pad(self.points, ((0, n_new - room), (0, 0)))
+        self.points = _with_room(self.points, self.size, n_new)
         self.points[self.size : self.size + n_new] = X.toarray() if given_sparse else X
         return self.points
 
-    def _keep(self, points: Any, rows: Ints) -> None:
-        """Let each slot hold the point of the given row."""
-        if self.sparse:
-            self.points = points[rows]
-        else:
-            moved = np.flatnonzero(rows != np.arange(self.size))
-            points[moved] = points[rows[moved]]
+    def _images_with(self, X: Any) -> Floats:
+        """The slots' embedded points, followed by new ones."""
+        self.images = _with_room(self.images, self.size, X.shape[0])
+        self.images[self.size : self.size + X.shape[0]] = self._embed(X)
+        return self.images
 
     def _encode(self, labels: Sequence[Hashable]) -> Ints:
         """Numbers in place of labels; those that no slot holds any more are forgotten in time."""
@@ -226,6 +221,21 @@ class PairBuffer:
                 self.codes[label] = self.n_codes
                 self.n_codes += 1
         return np.fromiter(map(self.codes.__getitem__, labels), np.int64, len(labels))
+
+
+def _with_room(rows: Floats, n_slots: int, n_new: int) -> Floats:
+    """The rows of all slots, with room for new ones behind."""
+    missing = n_slots + n_new - len(rows)
+    return np.pad(rows, ((0, missing), (0, 0))) if missing > 0 else rows
+
+
+def _kept(points: Any, rows: Ints) -> Any:
+    """Points of which the slots hold those of the given rows."""
+    if not isinstance(points, np.ndarray):
+        return points[rows]
+    moved = np.flatnonzero(rows != np.arange(len(rows)))
+    points[moved] = points[rows[moved]]
+    return points
 
 
 def next_refresh(n_points: int, n_features: int) -> int:

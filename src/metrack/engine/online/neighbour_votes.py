@@ -229,7 +229,7 @@ class NeighbourVotes:
         """Note that the metric's losses rose, where its last change is not known yet."""
         if last_change > self.noticed[1]:
             self.noticed[:] = self.n_points, last_change
-            self.trust.history[(self.n_points - 1) // self._stride, -1] += 1.0
+            self.trust.history[(self.n_points - 1) // self._stride, CHANGES] += 1.0
 
     @property
     def _stride(self) -> int:
@@ -243,8 +243,8 @@ class NeighbourVotes:
         stops = np.minimum(np.arange(1, n_rows + 1) * stride, self.n_points)
         lengths = np.diff(stops, prepend=0)
         rows = self.trust.history[:n_rows]
-        weights = rows[:, :-2] / lengths[:, None]
-        errors, changes = rows[:, -2] / lengths, rows[:, -1].astype(np.int64)
+        weights = rows[:, :ERRORS] / lengths[:, None]
+        errors, changes = rows[:, ERRORS] / lengths, rows[:, CHANGES].astype(np.int64)
         return Past(stops, weights.reshape(-1, *self.table.shape), errors, changes)
 
     def widen(self, n_features: int) -> None:
