@@ -184,8 +184,7 @@ def test_what_follows_in_a_pipeline_learns_from_the_embedding():
 def test_beside_other_features():
     model = (river.COMID(seed=0) + compose.Select("f1")) | neighbors.KNNClassifier()
     taught(model, points(200))
-    x, y = next(points(1))
-    assert model.predict_one(x) == y
+    assert np.mean([model.predict_one(x) == y for x, y in points(100, seed=1)]) > 0.6
 
 
 @pytest.mark.parametrize("value", ["red", "1.5", None, float("nan"), float("inf"), 1e200, 10**400])

@@ -31,7 +31,7 @@ def expected(state, new, uniforms):
         nearest = [far[labels == label].min(), far[labels != label].min()]
         compared = min(compared + 1, N_SLOTS)
         misled += (float(nearest[1] < nearest[0]) - misled) / compared
-        k = int(np.clip(1 / max(misled, 1 / CANDIDATES), 1, CANDIDATES))
+        k = int(np.clip(1 / max(misled, 1 / N_SLOTS) / 2, 1, CANDIDATES))
         for pair in range(4):
             numbers = uniforms[i, pair * PER_PAIR :][:k]
             alike = len(y) % 2 == 0

@@ -3,7 +3,8 @@
 Near points of another class and far ones of its own tell most; but where classes overlap, the
 nearest of another class are there by chance, and comparing with them alone teaches chance. So a
 partner is the nearest of a few that are drawn, and there are the more to draw from the more rarely
-a point's nearest one is of another class: 1 / that share, so that about one of them would mislead.
+a point's nearest one is of another class: as many for all partners of a kind together as have about
+one among them that would mislead.
 """
 
 from typing import NamedTuple
@@ -66,9 +67,10 @@ def draw(slots: Slots, new: Ints, uniforms: Floats, partners: Ints, drawn: Drawn
     for i in range(new.size):
         row = slots.labels.size + i
         _compare(slots, new[i], row)
+        n_candidates = _n_candidates(slots, last // PER_PAIR)
         for k in range(last // PER_PAIR):
             numbers = uniforms[i, k * PER_PAIR : (k + 1) * PER_PAIR]
-            slot = _partner(slots, new[i], row, numbers, partners)
+            slot = _partner(slots, new[i], row, numbers[:n_candidates], partners)
             if slot == EMPTY:
                 break
             drawn.pairs[n, 0], drawn.pairs[n, 1] = row, slots.rows[slot]
@@ -107,7 +109,7 @@ def _partner(slots: Slots, label: int, row: int, uniforms: Floats, partners: Int
             partners[n] = slot
             n += 1
     found, nearest = EMPTY, np.inf
-    for k in range(_n_candidates(slots) if n > 0 else 0):
+    for k in range(uniforms.size if n > 0 else 0):
         slot = partners[int(uniforms[k] * n)]
         far = square(slots.images[slots.rows[slot]], slots.images[row], slots.images.shape[1])
         if far < nearest:
@@ -116,10 +118,12 @@ def _partner(slots: Slots, label: int, row: int, uniforms: Floats, partners: Int
 
 
 @inner
-def _n_candidates(slots: Slots) -> int:
+def _n_candidates(slots: Slots, n_pairs: int) -> int:
+    """How many to draw a partner from, where half of the pairs are of each kind."""
     if slots.images.shape[1] == 0:
         return 1
-    return int(min(max(1.0 / max(slots.doubt[MISLED], 1.0 / CANDIDATES), 1.0), CANDIDATES))
+    together = 1.0 / max(slots.doubt[MISLED], 1.0 / slots.labels.size)
+    return int(min(max(2.0 * together / n_pairs, 1.0), CANDIDATES))
 
 
 @inner
