@@ -13,6 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from metrack.serve.databases.sqlite import SQLite
+from metrack.storage import StateFolder
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -96,6 +99,18 @@ class Answer:
 
     def json(self):
         return json.loads(self.body)
+
+
+def keep(learning, path):
+    """All of it, in a folder."""
+    with StateFolder(path) as folder:
+        folder.write(learning.pack())
+
+
+def open_database(path):
+    """A database of its own for a folder."""
+    path.mkdir(parents=True, exist_ok=True)
+    return SQLite(path)
 
 
 def free_port():

@@ -15,7 +15,7 @@ from metrack.client import ServeError
 from metrack.serve.learning import Config, Learning
 from metrack.serve.log import Stretch
 from metrack.storage import read
-from tests.serve.servers import judged
+from tests.serve.servers import judged, keep
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -117,7 +117,7 @@ def check_log_and_state(server, tmp_path, acknowledged):
     zipped, log = exported(server, tmp_path)
     assert sorted(log["id"]) == sorted(acknowledged)
     assert log["sequence"].tolist() == list(range(1, sequence + 1))
-    quiet(log).save(tmp_path / "quiet")
+    keep(quiet(log), tmp_path / "quiet")
     assert content_of(zipped) == content_of(tmp_path / "quiet")
 
 
@@ -135,7 +135,7 @@ def test_states_are_used_and_do_not_show(spawner, tmp_path):
         assert saved == start + 140
     server = spawner.start(data).wait()
     zipped, log = exported(server, tmp_path)
-    quiet(log).save(tmp_path / "quiet")
+    keep(quiet(log), tmp_path / "quiet")
     assert content_of(zipped) == content_of(tmp_path / "quiet")
     server.end()
 
@@ -155,7 +155,7 @@ def test_damaged_state_is_learned_again_from_the_log(spawner, tmp_path):
     with Client(server.url) as client:
         assert client.describe("m", min_sequence=300, timeout=60)["pairs"] == 300
     zipped, log = exported(server, tmp_path)
-    quiet(log).save(tmp_path / "quiet")
+    keep(quiet(log), tmp_path / "quiet")
     assert content_of(zipped) == content_of(tmp_path / "quiet")
     server.end()
 

@@ -13,7 +13,7 @@ from metrack.serve.learning import Config
 from metrack.serve.limits import Limits, Refused
 from metrack.serve.log import Batch
 from metrack.serve.registry import Registry
-from tests.serve.servers import judged
+from tests.serve.servers import judged, open_database
 
 LIMITS = {
     "body": 20_000,
@@ -140,7 +140,7 @@ def test_streams(limited):
 
 def test_lag(tmp_path):
     """Where learning cannot keep up, feedback is put off."""
-    registry = Registry(tmp_path, Limits(lag=10), n_threads=1)
+    registry = Registry(open_database(tmp_path), Limits(lag=10), n_threads=1)
     metric, _ = registry.make("m", Config(3, "COMID", {}, None))
     pairs, y = judged(1)
     batch = Batch(pairs, y, [None], [None], [None], [None])

@@ -1,8 +1,6 @@
 """The application: routes, pages, health and figures, behind the guard."""
 
 import asyncio
-import logging
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -20,13 +18,12 @@ from starlette.responses import JSONResponse
 from metrack.serve import items as item_rows
 from metrack.serve import pages, schemas
 from metrack.serve.auth import Door, Identity
+from metrack.serve.databases.database import Unavailable
 from metrack.serve.guard import Guard, policy_with_images
 from metrack.serve.limits import Refused
 from metrack.serve.prometheus import text as figures
 from metrack.serve.registry import Registry
 from metrack.serve.routes import read, router
-
-logger = logging.getLogger(__name__)
 
 TAKEN = (
     schemas.MetricBody,
@@ -60,7 +57,6 @@ def make_app(registry: Registry, door: Door) -> Guard:
     app.state.registry, app.state.streams = registry, 0
     app.include_router(router)
     app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(sqlite3.OperationalError, _disk)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _failed)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
@@ -74,12 +70,6 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
     return JSONResponse({"detail": error.message}, error.status, headers)
-
-
-async def _disk(request: Request, error: Exception) -> Response:
-    logger.error("the log cannot be written or read: %s", error)
-    said = "the server cannot write to its disk: nothing of this was accepted; try again later"
-    return JSONResponse({"detail": said}, 503, {"retry-after": "10"})
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -138,7 +128,7 @@ async def _can_write(registry: Registry) -> bool:
         return True
     try:
         await asyncio.wait_for(asyncio.wrap_future(registry.database.probe()), timeout=5.0)
-    except (sqlite3.Error, TimeoutError):
+    except (Unavailable, TimeoutError):
         return False
     return True
 
@@ -162,10 +152,12 @@ def _add_pages(app: FastAPI, registry: Registry) -> None:
     @app.get("/m/{name}/judge", **options)
     async def judge(name: str) -> Response:
         metric = registry.get(name)
-        origins = await run_in_threadpool(
-            lambda: item_rows.image_origins(registry.database.reading, metric.number)
-        )
-        return page("judge.html", origins)
+
+        def origins() -> set[str]:
+            with registry.database.reading() as connection:
+                return item_rows.image_origins(connection, metric.number)
+
+        return page("judge.html", await run_in_threadpool(origins))
 
     @app.get("/static/{file}", **options)
     async def static(file: str) -> Response:

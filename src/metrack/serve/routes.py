@@ -14,11 +14,12 @@ from metrack.checks import Floats
 from metrack.serve import bodies, log, schemas
 from metrack.serve import items as item_rows
 from metrack.serve.auth import Identity
-from metrack.serve.learning import Config, Snapshot
+from metrack.serve.learning import Config
 from metrack.serve.limits import Refused
 from metrack.serve.metric import Metric
 from metrack.serve.neighbours import Embedded
 from metrack.serve.registry import Registry
+from metrack.serve.snapshots import Snapshot
 
 SMALL = 1 << 18  # bytes of a body that is worked on at once; larger ones would hold up the others
 FEW = 256  # pairs or points, likewise
@@ -310,13 +311,15 @@ async def suggest(request: Request, name: str) -> Response:
 
 
 def _suggested(registry: Registry, metric: Metric, asked: schemas.SuggestBody) -> dict[str, Any]:
-    reading = registry.database.reading
     done: set[frozenset[str]] = set()
     if asked.judge is not None:
-        done = log.judged(reading, metric.number, asked.judge)
+        with registry.database.reading() as connection:
+            done = log.judged(connection, metric.number, asked.judge)
     pairs, version = registry.suggest(metric, asked.n + min(len(done), 1000), asked.seed)
     fresh = [pair for pair in pairs if frozenset(pair) not in done][: asked.n]
-    shown = item_rows.shown(reading, metric.number, [key for pair in fresh for key in pair])
+    keys = [key for pair in fresh for key in pair]
+    with registry.database.reading() as connection:
+        shown = item_rows.shown(connection, metric.number, keys)
     items = registry.items_of(metric)
 
     def face(key: str) -> dict[str, Any]:
@@ -354,7 +357,12 @@ async def course(request: Request, name: str) -> Response:
 async def judges(request: Request, name: str) -> Response:
     """How much each judge has answered."""
     registry, metric = registry_of(request), metric_of(request)
-    found = await run_in_threadpool(lambda: log.judges(registry.database.reading, metric.number))
+
+    def count() -> list[tuple[str, int, int, int]]:
+        with registry.database.reading() as connection:
+            return log.judges(connection, metric.number)
+
+    found = await run_in_threadpool(count)
     names = ("judge", "alike", "not_alike", "unsure")
     return to_json({"judges": [dict(zip(names, each, strict=True)) for each in found]})
 

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from metrack.serve.app import make_app
 from metrack.serve.auth import Door, Tokens
+from metrack.serve.databases.sqlite import SQLite
 from metrack.serve.limits import Limits
 from metrack.serve.registry import Registry
 from metrack.storage import lock_file
@@ -62,7 +63,7 @@ def serve(
     # Small matrices: more threads of BLAS make them slower, and fight with those that learn.
     with _held(path), threadpool_limits(1):
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-        registry = Registry(path, limits or Limits(), n_threads or max(1, processors - 1))
+        registry = Registry(SQLite(path), limits or Limits(), n_threads or max(1, processors - 1))
         config = uvicorn.Config(
             make_app(registry, door),
             host=host,
