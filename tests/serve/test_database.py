@@ -10,7 +10,7 @@ from metrack.serve.databases.database import Unavailable
 from metrack.serve.databases.schema import scripts
 from metrack.serve.databases.sqlite import SQLite
 from metrack.serve.learning import Config
-from tests.serve.servers import open_database
+from tests.serve.servers import open_database, sqlite_only
 
 
 @pytest.fixture
@@ -58,6 +58,7 @@ def test_a_job_that_fails_is_undone_alone(database):
     assert names(database) == ["a", "b"]
 
 
+@sqlite_only
 def test_a_full_disk_acknowledges_nothing_and_what_follows_is_written(database):
     hold = threading.Event()
     database.submit(lambda c: hold.wait())
@@ -94,6 +95,7 @@ def test_a_name_is_given_once(database):
     assert database.submit(insert("a")).result() is None
 
 
+@sqlite_only
 def test_tables_of_a_later_version_are_refused(tmp_path):
     SQLite(tmp_path).close()
     with sqlite3.connect(tmp_path / "log.db") as file:
@@ -102,6 +104,7 @@ def test_tables_of_a_later_version_are_refused(tmp_path):
         SQLite(tmp_path)
 
 
+@sqlite_only
 def test_tables_of_an_earlier_version_are_brought_up(tmp_path):
     with sqlite3.connect(tmp_path / "log.db") as file:
         file.executescript(scripts("sqlite")[1] + "PRAGMA user_version = 1;")

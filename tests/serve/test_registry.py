@@ -11,7 +11,7 @@ from metrack.serve.learning import Config
 from metrack.serve.limits import Limits, Refused
 from metrack.serve.log import Batch
 from metrack.serve.registry import Registry
-from tests.serve.servers import judged, open_database
+from tests.serve.servers import judged, open_database, sqlite_only
 
 CONFIG = Config(3, "COMID", {}, None)
 
@@ -67,7 +67,7 @@ def test_an_error_of_a_learner_stops_its_metric_alone_and_loses_nothing(tmp_path
     registry = Registry(open_database(tmp_path), Limits(), n_threads=1)
     broken, _ = registry.make("broken", CONFIG)
     fine, _ = registry.make("fine", CONFIG)
-    learning = registry.teaching.learning(broken, fence=registry.database.fence(1))
+    learning = registry.teaching.learning(broken, fence=fence_of(registry, broken))
     monkeypatch.setattr(learning, "learn", lambda stretch: 1 / 0)
     pairs, y = judged(50)
     for metric in (broken, fine):
@@ -96,15 +96,21 @@ def test_a_state_ahead_of_the_log_is_refused(tmp_path):
     registry.database.submit(lambda c: c.execute(older).rowcount).result()
     metric.sequence = 20
     with pytest.raises(Refused, match="restore both from the same back-up") as caught:
-        registry.teaching.snapshot_of(metric)
+        registry.export(metric)
     assert caught.value.status == 503
     registry.close()
 
 
+@sqlite_only
 def test_states_of_metrics_that_are_gone_are_removed(tmp_path):
     (tmp_path / "states" / "7").mkdir(parents=True)
     Registry(open_database(tmp_path), Limits(), n_threads=1).close()
     assert not (tmp_path / "states" / "7").exists()
+
+
+def fence_of(registry, metric):
+    wait_until(lambda: registry.database.fence(metric.number) is not None)
+    return registry.database.fence(metric.number)
 
 
 def wait_until(condition):

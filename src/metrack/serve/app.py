@@ -23,7 +23,7 @@ from metrack.serve.guard import Guard, policy_with_images
 from metrack.serve.limits import Refused
 from metrack.serve.prometheus import text as figures
 from metrack.serve.registry import Registry
-from metrack.serve.routes import read, router
+from metrack.serve.routes import in_thread, metric_of, read, router
 
 TAKEN = (
     schemas.MetricBody,
@@ -57,6 +57,7 @@ def make_app(registry: Registry, door: Door) -> Guard:
     app.state.registry, app.state.streams = registry, 0
     app.include_router(router)
     app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(TimeoutError, _late)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _failed)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
@@ -70,6 +71,11 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
     return JSONResponse({"detail": error.message}, error.status, headers)
+
+
+async def _late(request: Request, error: Exception) -> Response:
+    said = "the database does not answer; send it again, with the same ids"
+    return JSONResponse({"detail": said}, 503, {"retry-after": "2"})
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -110,11 +116,11 @@ def _add_health(app: FastAPI, registry: Registry, guard: Guard) -> None:
 
     @app.get("/readyz", response_class=PlainTextResponse)
     async def readyz() -> Response:
-        """Judgements can be written, and every metric can learn."""
+        """Judgements can be written, every metric can learn; and whether this process learns."""
         failed = [m for m in list(registry.metrics.values()) if m.error is not None]
         if failed or not await _can_write(registry):
             return PlainTextResponse("not ready: see the log", 503)
-        return PlainTextResponse("ready")
+        return PlainTextResponse("ready learner" if registry.database.learns else "ready reader")
 
     @app.get("/metrics", response_class=PlainTextResponse, dependencies=[read])
     async def metrics(request: Request) -> str:
@@ -145,19 +151,19 @@ def _add_pages(app: FastAPI, registry: Registry) -> None:
         return page("index.html")
 
     @app.get("/m/{name}", **options)
-    async def watch(name: str) -> Response:
-        registry.get(name)
+    async def watch(request: Request, name: str) -> Response:
+        await metric_of(request)
         return page("metric.html")
 
     @app.get("/m/{name}/judge", **options)
-    async def judge(name: str) -> Response:
-        metric = registry.get(name)
+    async def judge(request: Request, name: str) -> Response:
+        metric = await metric_of(request)
 
         def origins() -> set[str]:
             with registry.database.reading() as connection:
                 return item_rows.image_origins(connection, metric.number)
 
-        return page("judge.html", await run_in_threadpool(origins))
+        return page("judge.html", await in_thread(origins))
 
     @app.get("/static/{file}", **options)
     async def static(file: str) -> Response:

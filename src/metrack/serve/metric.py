@@ -78,6 +78,11 @@ class Metric:
         published = int(self.summary.get("version", 0))
         return published if self.snapshot is None else max(published, self.snapshot.version)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something to learn, or to save."""
+        return min(self.version, self.saved) < self.sequence
+
     def update(self, row: Row) -> bool:
         """Take what the database says now; whether it was made another."""
         changed = row.config != self.config
@@ -87,6 +92,8 @@ class Metric:
                 self.learning = self.snapshot = self.items = None
         self.sequence = max(self.sequence, row.sequence)
         self.cut = max(self.cut, row.cut)
+        if self.learning is None:
+            self.saved = row.saved
         if row.summary.get("version", 0) > self.summary.get("version", 0):
             self.summary = row.summary
         if self.items is not None and self.items.version < row.items:

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any
 from metrack.registry import MATRIX_LEARNERS
 from metrack.serve import items as item_rows
 from metrack.serve import log, metric_rows
-from metrack.serve.databases.database import Database
+from metrack.serve.databases.database import SLOTS, Database
 from metrack.serve.items import Items, NewItems
 from metrack.serve.learning import Config
 from metrack.serve.limits import Limits, Refused
@@ -38,10 +39,12 @@ class Registry:
         self.database, self.limits = database, limits
         self.metrics: dict[str, Metric] = {}
         self.by_number: dict[int, Metric] = {}
+        self.by_slot: defaultdict[int, set[int]] = defaultdict(set)
         self._making = threading.Lock()
         self.teaching = Teaching(database, n_threads)
         self.refresh()
         self._sweep()
+        database.attend(self)
 
     def refresh(self, numbers: Sequence[int] | None = None) -> None:
         """Take what the database says of all metrics, or of some."""
@@ -53,20 +56,21 @@ class Registry:
                 if number not in there and number in self.by_number:
                     self._remove(self.by_number[number])
             found = [self._known(row) for row in rows]
-        for metric, row in zip(found, rows, strict=True):
-            self._catch_up(metric, row)
+        for metric in found:
+            self._catch_up(metric)
 
     def _known(self, row: Row) -> Metric:
         metric = self.by_number.get(row.number)
         if metric is None:
             metric = self.by_number[row.number] = self.metrics[row.name] = Metric(row)
+            self.by_slot[row.number % SLOTS].add(row.number)
         metric.update(row)
         return metric
 
-    def _catch_up(self, metric: Metric, row: Row) -> None:
+    def _catch_up(self, metric: Metric) -> None:
         """Learn what is new, or take what another process has learned."""
         if self.database.fence(metric.number) is not None:
-            if metric.version < metric.sequence or row.saved < metric.sequence:
+            if metric.is_behind:
                 self.teaching.wake(metric)
         elif metric.snapshot is not None and metric.snapshot.version < metric.version:
             self.teaching.follow(metric)
@@ -74,10 +78,22 @@ class Registry:
     def _remove(self, metric: Metric) -> None:
         metric.deleted = True
         del self.by_number[metric.number]
+        self.by_slot[metric.number % SLOTS].discard(metric.number)
         if self.metrics.get(metric.name) is metric:  # there may be a new one by that name
             del self.metrics[metric.name]
         self.teaching.wake(metric)  # whose turn then is to remove its states
         self.teaching.announce(metric)
+
+    def begin(self, number: int) -> None:
+        """A metric is this process's to learn, or no longer."""
+        metric = self.by_number.get(number)
+        if metric is not None and (metric.learning is not None or metric.is_behind):
+            self.teaching.wake(metric)
+
+    def let_go(self, number: int) -> bool:
+        """Save what was learned of a metric, for another process; False where it is at work."""
+        metric = self.by_number.get(number)
+        return metric is None or self.teaching.let_go(metric)
 
     def close(self) -> None:
         """Save what is not saved, and end."""
@@ -90,6 +106,12 @@ class Registry:
             return self.metrics[name]
         except KeyError:
             raise Refused(404, f"there is no metric {name!r}; make it with PUT first") from None
+
+    def find(self, name: str) -> None:
+        """Look for a metric that another process may have made a moment ago."""
+        with self.database.reading() as connection:
+            rows = connection.execute("SELECT id FROM metrics WHERE name = ?", (name,)).fetchall()
+        self.refresh([number for (number,) in rows])
 
     def make(self, name: str, config: Config) -> tuple[Metric, bool]:
         """A metric by that name and of that kind, and whether it is new."""
@@ -150,13 +172,18 @@ class Registry:
 
     def check_memory(self, more: int) -> None:
         """Refuse what there is no memory for."""
-        used = sum(metric.memory for metric in list(self.metrics.values()))
+        here = (m for m in list(self.metrics.values()) if self._is_here(m))
+        used = sum(metric.memory for metric in here)
         if used + more > self.limits.memory:
             raise Refused(
                 413,
                 f"this needs some {more:,} bytes of memory, and {used:,} of {self.limits.memory:,} "
                 "are in use: delete metrics, or raise --memory",
             )
+
+    def _is_here(self, metric: Metric) -> bool:
+        """Whether this process learns a metric, or has read it."""
+        return metric.snapshot is not None or self.database.fence(metric.number) is not None
 
     def delete(self, metric: Metric) -> None:
         """Remove a metric, its log, items and states; waits for no learning."""

@@ -4,8 +4,10 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
+import anyio.to_thread
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
@@ -23,9 +25,11 @@ from metrack.serve.snapshots import Snapshot
 
 SMALL = 1 << 18  # bytes of a body that is worked on at once; larger ones would hold up the others
 FEW = 256  # pairs or points, likewise
+LONGEST = 30.0  # seconds that a request waits for the database
 HEARTBEAT = 15.0  # seconds without an event
 MOST_SHOWN = 1000  # items of a picture
 
+T = TypeVar("T")
 Refusals = dict[int | str, dict[str, Any]]
 REFUSALS: Refusals = {
     status: {"model": schemas.Problem, "description": text}
@@ -39,6 +43,7 @@ REFUSALS: Refusals = {
         415: "neither JSON nor Arrow",
         422: "wrong",
         429: "too much waits; see Retry-After",
+        503: "not now; see Retry-After",
     }.items()
 }
 
@@ -77,9 +82,18 @@ def registry_of(request: Request) -> Registry:
     return found
 
 
-def metric_of(request: Request) -> Metric:
-    """The metric of the path."""
-    return registry_of(request).get(request.path_params["name"])
+async def metric_of(request: Request, name: str | None = None) -> Metric:
+    """The metric of the path, or of a name."""
+    registry, name = registry_of(request), name or request.path_params["name"]
+    if registry.database.shared and name not in registry.metrics:
+        await in_thread(registry.find, name)
+    return registry.get(name)
+
+
+async def in_thread(call: Callable[..., T], *args: Any) -> T:
+    """Work that waits for the database; whoever asks does not wait for ever."""
+    with anyio.fail_after(LONGEST):
+        return await anyio.to_thread.run_sync(partial(call, *args), abandon_on_cancel=True)
 
 
 def to_json(content: Any, status: int = 200) -> Response:
@@ -105,14 +119,14 @@ async def _asked(request: Request, model: type[Any]) -> Any:
 async def _snapshot(request: Request, metric: Metric) -> Snapshot:
     if metric.snapshot is not None:
         return metric.snapshot
-    return await run_in_threadpool(registry_of(request).teaching.snapshot_of, metric)
+    return await in_thread(registry_of(request).teaching.snapshot_of, metric)
 
 
 async def _with_items(request: Request, metric: Metric) -> Callable[[], Any]:
     """Loads them here, so that who needs them need not wait."""
     registry = registry_of(request)
     if metric.items is None:
-        await run_in_threadpool(registry.items_of, metric)
+        await in_thread(registry.items_of, metric)
     return lambda: registry.items_of(metric)
 
 
@@ -138,7 +152,7 @@ async def put_metric(request: Request, name: str) -> Response:
     """Make a metric; one that has no judgements yet may be changed."""
     asked = await _asked(request, schemas.MetricBody)
     config = Config(asked.n_features, asked.estimator, asked.settings, asked.features)
-    metric, new = await run_in_threadpool(registry_of(request).make, name, config)
+    metric, new = await in_thread(registry_of(request).make, name, config)
     return to_json(metric.described(), 201 if new else 200)
 
 
@@ -150,7 +164,7 @@ async def get_metric(
     timeout: Annotated[float, Query(ge=0.0, le=60.0)] = 5.0,
 ) -> Response:
     """Where a metric stands; waits until a judgement was learned, if asked to."""
-    metric = metric_of(request)
+    metric = await metric_of(request)
     await _snapshot(request, metric)
     if min_sequence:
         await _learned(metric, min_sequence, timeout)
@@ -173,7 +187,7 @@ async def _learned(metric: Metric, sequence: int, timeout: float) -> None:
 @router.delete("/{name}", dependencies=[admin], status_code=204)
 async def delete_metric(request: Request, name: str) -> Response:
     """Delete a metric, its log, items and states."""
-    await run_in_threadpool(registry_of(request).delete, metric_of(request))
+    await in_thread(registry_of(request).delete, await metric_of(request))
     return Response(status_code=204)
 
 
@@ -185,11 +199,11 @@ async def delete_metric(request: Request, name: str) -> Response:
 )
 async def feedback(request: Request, name: str) -> Response:
     """Judgements: on the disk when this is answered, learned soon after."""
-    registry, metric = registry_of(request), metric_of(request)
+    registry, metric = registry_of(request), await metric_of(request)
     known = await _with_items(request, metric)
     width = metric.config.n_features
     batch = await _parsed(request, bodies.feedback, known, width, registry.limits)
-    receipt = await asyncio.wrap_future(registry.append(metric, batch))
+    receipt = await asyncio.wait_for(asyncio.wrap_future(registry.append(metric, batch)), LONGEST)
     return to_json(receipt._asdict())
 
 
@@ -201,10 +215,10 @@ async def feedback(request: Request, name: str) -> Response:
 )
 async def put_items(request: Request, name: str) -> Response:
     """Items, which judgements and questions may name by their ids."""
-    registry, metric = registry_of(request), metric_of(request)
+    registry, metric = registry_of(request), await metric_of(request)
     width = metric.config.n_features
     new = await _parsed(request, bodies.new_items, width, registry.limits)
-    items = await run_in_threadpool(registry.put_items, metric, new)
+    items = await in_thread(registry.put_items, metric, new)
     return to_json({"items": len(items)})
 
 
@@ -220,7 +234,7 @@ def _wants_arrow(request: Request) -> bool:
 )
 async def distance(request: Request, name: str) -> Response:
     """Learned distances of pairs, and which are alike; Arrow if Accept says so."""
-    registry, metric = registry_of(request), metric_of(request)
+    registry, metric = registry_of(request), await metric_of(request)
     known, snapshot = await _with_items(request, metric), await _snapshot(request, metric)
     width = snapshot.metric.n_features_in_
     pairs = await _parsed(request, bodies.pairs, known, width, registry.limits)
@@ -241,7 +255,7 @@ async def distance(request: Request, name: str) -> Response:
 )
 async def transform(request: Request, name: str) -> Response:
     """Points where Euclidean distance is the learned one; Arrow if Accept says so."""
-    registry, metric = registry_of(request), metric_of(request)
+    registry, metric = registry_of(request), await metric_of(request)
     known, snapshot = await _with_items(request, metric), await _snapshot(request, metric)
     width = snapshot.metric.n_features_in_
     points = await _parsed(request, bodies.points, known, width, registry.limits)
@@ -267,9 +281,9 @@ async def _computed(compute: Callable[[Floats], Floats], points: Floats) -> Floa
 async def neighbours(request: Request, name: str) -> Response:
     """Nearest items of an item, which is left out, or of a point."""
     asked = await _asked(request, schemas.NeighboursBody)
-    metric = metric_of(request)
+    metric = await metric_of(request)
     snapshot = await _snapshot(request, metric)
-    return to_json(await run_in_threadpool(_nearest, registry_of(request), metric, snapshot, asked))
+    return to_json(await in_thread(_nearest, registry_of(request), metric, snapshot, asked))
 
 
 def _nearest(
@@ -306,8 +320,8 @@ def _nearest(
 async def suggest(request: Request, name: str) -> Response:
     """Pairs of items to judge next; none that this judge has answered lately."""
     asked = await _asked(request, schemas.SuggestBody)
-    registry, metric = registry_of(request), metric_of(request)
-    return to_json(await run_in_threadpool(_suggested, registry, metric, asked))
+    registry, metric = registry_of(request), await metric_of(request)
+    return to_json(await in_thread(_suggested, registry, metric, asked))
 
 
 def _suggested(registry: Registry, metric: Metric, asked: schemas.SuggestBody) -> dict[str, Any]:
@@ -335,7 +349,7 @@ async def embedding(
     request: Request, name: str, n: Annotated[int, Query(ge=1, le=MOST_SHOWN)] = 500
 ) -> Response:
     """Some items in the plane, as the page shows them."""
-    registry, metric = registry_of(request), metric_of(request)
+    registry, metric = registry_of(request), await metric_of(request)
     snapshot = await _snapshot(request, metric)
 
     def take() -> dict[str, Any]:
@@ -343,26 +357,26 @@ async def embedding(
         ids, points = metric.picture.take(items, snapshot.neighbours.components_, n)
         return {"ids": ids, "points": points.tolist(), "version": snapshot.version}
 
-    return to_json(await run_in_threadpool(take))
+    return to_json(await in_thread(take))
 
 
 @router.get("/{name}/course", dependencies=[read])
 async def course(request: Request, name: str) -> Response:
     """How learning went: losses, trust in experts, changes, features' shares."""
-    snapshot = await _snapshot(request, metric_of(request))
+    snapshot = await _snapshot(request, await metric_of(request))
     return to_json({**snapshot.course, "version": snapshot.version})
 
 
 @router.get("/{name}/judges", dependencies=[read], response_model=schemas.Judges)
 async def judges(request: Request, name: str) -> Response:
     """How much each judge has answered."""
-    registry, metric = registry_of(request), metric_of(request)
+    registry, metric = registry_of(request), await metric_of(request)
 
     def count() -> list[tuple[str, int, int, int]]:
         with registry.database.reading() as connection:
             return log.judges(connection, metric.number)
 
-    found = await run_in_threadpool(count)
+    found = await in_thread(count)
     names = ("judge", "alike", "not_alike", "unsure")
     return to_json({"judges": [dict(zip(names, each, strict=True)) for each in found]})
 
@@ -370,8 +384,8 @@ async def judges(request: Request, name: str) -> Response:
 @router.get("/{name}/export", dependencies=[read])
 async def export(request: Request, name: str) -> Response:
     """The state as a zip, which ``metrack.load`` reads."""
-    metric = metric_of(request)
-    data = await run_in_threadpool(registry_of(request).export, metric)
+    metric = await metric_of(request)
+    data = await in_thread(registry_of(request).export, metric)
     named = {"content-disposition": f'attachment; filename="{metric.name}.zip"'}
     return Response(data, media_type="application/zip", headers=named)
 
@@ -381,7 +395,7 @@ async def export_log(
     request: Request, name: str, after: Annotated[int, Query(ge=0, lt=1 << 62)] = 0
 ) -> Response:
     """The judgements after a place in the log as Parquet, which ``metrack track`` reads."""
-    registry, metric = registry_of(request), metric_of(request)
+    registry, metric = registry_of(request), await metric_of(request)
     named = {"content-disposition": f'attachment; filename="{metric.name}.parquet"'}
     parts = log.parquet(registry.database, metric.number, metric.config.n_features, after)
     return StreamingResponse(parts, media_type="application/vnd.apache.parquet", headers=named)
@@ -392,7 +406,7 @@ async def cut_log(
     request: Request, name: str, upto: Annotated[int, Query(ge=0, lt=1 << 62)]
 ) -> Response:
     """Cut off the log's oldest judgements, of those that were learned; ids stay known."""
-    last = await run_in_threadpool(registry_of(request).cut, metric_of(request), upto)
+    last = await run_in_threadpool(registry_of(request).cut, await metric_of(request), upto)
     return to_json({"log_starts": last + 1})
 
 
@@ -405,18 +419,18 @@ async def cut_log(
 async def replay(request: Request, name: str) -> Response:
     """Learn another metric's log, with this one's settings."""
     asked = await _asked(request, schemas.ReplayBody)
-    registry, metric = registry_of(request), metric_of(request)
+    registry, metric = registry_of(request), await metric_of(request)
     identity: Identity = request.scope["identity"]
     if not identity.may("read", asked.source):
         raise Refused(403, "this token may not read that metric")
-    source = registry.get(asked.source)
+    source = await metric_of(request, asked.source)
     return to_json({"sequence": await run_in_threadpool(registry.replay, source, metric)})
 
 
 @router.get("/{name}/events", dependencies=[read])
 async def events(request: Request, name: str) -> Response:
     """Server-sent events: ``progress``, where the metric stands; ``change``, noticed."""
-    metric, state = metric_of(request), request.app.state
+    metric, state = await metric_of(request), request.app.state
     await _snapshot(request, metric)
     if state.streams >= registry_of(request).limits.streams:
         raise Refused(429, "too many streams of events are open", retry_after=10)

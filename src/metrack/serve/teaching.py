@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from functools import partial
 
 from metrack.serve import log, metric_rows, snapshots
-from metrack.serve.databases.database import Database, Fenced, Saved, Unavailable
+from metrack.serve.databases.database import Database, Fenced, Saved
 from metrack.serve.learning import Learning
 from metrack.serve.limits import Refused
 from metrack.serve.metric import Metric
@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 REST = 10.0  # seconds between snapshots: times as long as one took
 TRY_AGAIN = 1.0  # seconds after an error of the disk
+PATIENCE = 0.5  # seconds until a turn that is under way is left to end
 AT_ONCE = 4096  # judgements that a request learns at a time
 SAVE_WORK, SAVE_SECONDS = 2.0, 60.0  # learning that a crash costs, at most; or so long after it
 
@@ -51,8 +52,22 @@ class Teaching:
                 try:
                     if metric.learning is not None:
                         self.save(metric, metric.learning)
-                except (OSError, Unavailable, Fenced):  # the others shall be saved
+                except (OSError, Refused, Fenced):  # the others shall be saved
                     logger.exception("metric %s was not saved; its log is whole", metric.name)
+
+    def let_go(self, metric: Metric) -> bool:
+        """Save a metric that another process will learn; False where it is at work just now."""
+        if not metric.lock.acquire(timeout=PATIENCE):
+            return False
+        try:
+            if metric.learning is not None:
+                self.save(metric, metric.learning)
+                metric.learning = None
+        except (OSError, Refused, Fenced) as error:  # the other one learns it again
+            logger.warning("metric %s was not saved: %s", metric.name, error)
+        finally:
+            metric.lock.release()
+        return True
 
     def snapshot_of(self, metric: Metric) -> Snapshot:
         """The last that was published; loads it, or the state, if need be."""
@@ -111,16 +126,14 @@ class Teaching:
     def readable(self, metric: Metric) -> Learning:
         """For a request: a state that cannot be used is the server's fault.
 
-        Where another process learns, it is the newest state, brought up to the log for this
-        request alone.
+        It is no older than what readers were told. Where another process learns, it is the newest
+        that was saved, and what follows is learned again for this request alone.
         """
         fence = self.database.fence(metric.number)
         try:
-            if fence is not None:
-                return self.learning(metric, fence)
-            found = self._load(metric)
-            while found.sequence < metric.sequence:
-                self._learn(metric, found, AT_ONCE)
+            found = self._load(metric) if fence is None else self.learning(metric, fence)
+            while found.sequence < metric.version:
+                self._learn(metric, found, min(AT_ONCE, metric.version - found.sequence))
             return found
         except ValueError as error:
             raise Refused(503, str(error)) from None
@@ -218,10 +231,12 @@ class Teaching:
         metric.publishing.add_done_callback(told)
 
     def _show(self, metric: Metric, learning: Learning) -> Snapshot:
-        """Let this process's readers see what was learned."""
-        metric.snapshot = learning.snapshot()
+        """Let this process's readers see what was learned, if they have not seen more."""
+        found = learning.snapshot()
+        if metric.snapshot is None or metric.snapshot.version <= found.version:
+            metric.snapshot = found
         self.announce(metric)
-        return metric.snapshot
+        return found
 
     def announce(self, metric: Metric) -> None:
         """Wake all who wait for a snapshot, in the loop's thread."""

@@ -8,12 +8,13 @@ group is on the disk.
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from metrack.serve.auth import Known
 from metrack.serve.limits import Refused
 from metrack.storage import State
 
@@ -21,6 +22,7 @@ T = TypeVar("T")
 Outcome = tuple[Any, Exception | None]
 
 GROUP = 256  # jobs that go to the disk together, at most
+SLOTS = 1024  # a process has the right to learn slot by slot; a metric's is its number modulo this
 
 
 class Unavailable(Refused):
@@ -75,6 +77,23 @@ class Job(NamedTuple):
     since: float
 
 
+class Audience(Protocol):
+    """Is told of what other processes do."""
+
+    @property
+    def by_slot(self) -> Mapping[int, set[int]]:
+        """Numbers of metrics."""
+
+    def refresh(self, numbers: Sequence[int] | None = None) -> None:
+        """Rows of these metrics, or of any, have changed."""
+
+    def begin(self, number: int) -> None:
+        """A metric is this process's to learn, or no longer."""
+
+    def let_go(self, number: int) -> bool:
+        """It will be another's; False where it is at work just now, and must be asked again."""
+
+
 class Database(ABC):
     """Log, items and states of a server's metrics.
 
@@ -125,6 +144,20 @@ class Database(ABC):
     def _written(self, jobs: list[Job]) -> list[Outcome]:
         """Do jobs; raises an `Unavailable` where nothing of the group is on the disk."""
 
+    @property
+    def tokens(self) -> Known | None:
+        """Those that it keeps, if any."""
+        return None
+
+    @property
+    def learns(self) -> bool:
+        """Whether this process may learn any metric."""
+        return True
+
+    @abstractmethod
+    def attend(self, audience: Audience) -> None:
+        """Tell of what other processes do, from now on."""
+
     def published(self, metric: int) -> State | None:
         """The snapshot that another process has published last."""
         return None
@@ -136,8 +169,8 @@ class Database(ABC):
     def submit(self, work: Callable[[Connection], T], order: int = 0) -> "Future[T]":
         """Let something be written; the future is done when it is on the disk.
 
-        Jobs on the rows of a metric have its number as their order: processes that lock rows one
-        after the other in the same order never wait for each other.
+        Jobs on the rows of a metric have its number as their order: processes that lock rows in
+        the same order never wait for each other in a circle.
         """
         future: Future[T] = Future()
         self._jobs.put(Job(work, future, order, time.monotonic()))
@@ -168,7 +201,7 @@ class Database(ABC):
         jobs = [job for job in jobs if job.future.set_running_or_notify_cancel()]
         if not jobs:
             return
-        jobs.sort(key=lambda job: job.order)
+        jobs.sort(key=lambda job: (job.order % SLOTS, job.order))
         try:
             outcomes = self._written(jobs)
             self.failing = False

@@ -14,6 +14,7 @@ from typing import Any
 from metrack.serve import metric_rows
 from metrack.serve.databases import schema
 from metrack.serve.databases.database import (
+    Audience,
     Database,
     Job,
     Outcome,
@@ -106,6 +107,9 @@ class SQLite(Database):
     def folder(self, metric: int) -> Path:
         """Where states are; from the number, never from the name."""
         return self.states / str(metric)
+
+    def attend(self, audience: Audience) -> None:
+        """Nobody else is there."""
 
     def fence(self, metric: int) -> int | None:
         """Nobody else learns here."""

@@ -1,3 +1,4 @@
+CREATE TABLE metrack_versions (version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now());
 CREATE TABLE metrics (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE,
@@ -49,9 +50,14 @@ ALTER TABLE items ALTER vector SET STORAGE EXTERNAL;
 ALTER TABLE states ALTER body SET STORAGE EXTERNAL;
 ALTER TABLE snapshots ALTER body SET STORAGE EXTERNAL;
 
--- Every process hears of every change: the number of the metric, or that it is tokens.
+-- Every process hears of every change: the number of the metric, or that it is tokens. The other
+-- tables of a deleted metric may be large, and are swept bit by bit; these two are a row each.
 CREATE FUNCTION tell_of_metric() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    IF TG_OP = 'DELETE' THEN
+        DELETE FROM states WHERE metric = old.id;
+        DELETE FROM snapshots WHERE metric = old.id;
+    END IF;
     PERFORM pg_notify('metrack', coalesce(new.id, old.id)::text);
     RETURN NULL;
 END $$;
