@@ -7,8 +7,8 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c c
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo study study-long study-fast study-claims test test-portable test-browser test-spark \
-	run-test-spark bench bench-tracking bench-width bench-kernel bench-active bench-track bench-serve \
+.PHONY: demo study study-long study-fast study-claims test test-portable test-browser test-postgres test-kills test-spark \
+	run-test-spark bench bench-tracking bench-width bench-kernel bench-active bench-track bench-serve bench-postgres \
 	bench-spark fuzz lint docs dist clean
 
 demo: .venv/installed
@@ -36,6 +36,14 @@ test-portable: .venv/installed
 # The pages of metrack serve, in a real browser.
 test-browser: .venv/installed-browser
 	sh tests/browser.sh
+
+# The service on PostgreSQL: Debian's, installed where there is none, on loopback and in a temporary
+# folder; five minutes. The second kills it a hundred times, a quarter of an hour.
+test-postgres: .venv/installed
+	sh tests/postgres.sh $(BIN)/pytest tests/serve tests/postgres
+
+test-kills: .venv/installed
+	METRACK_KILLS=100 sh tests/postgres.sh $(BIN)/pytest -s tests/postgres/test_kills.py
 
 # Needs Java, 17 or newer, and installs PySpark into .venv-spark: nothing else here needs them.
 SPARK := .venv-spark/bin
@@ -70,9 +78,13 @@ bench-active: .venv/installed
 bench-track: .venv/installed
 	$(BIN)/python benchmarks/track.py
 
-# metrack serve under load, on this machine; about a minute.
+# metrack serve under load, on this machine; about a minute. With DATABASE=postgresql://... on that,
+# too; bench-postgres starts one.
 bench-serve: .venv/installed
-	$(BIN)/python benchmarks/serve.py
+	$(BIN)/python benchmarks/serve.py $(if $(DATABASE),--database $(DATABASE))
+
+bench-postgres: .venv/installed
+	sh tests/postgres.sh sh -c '$(BIN)/python benchmarks/serve.py --database "$$METRACK_TEST_DATABASE"'
 
 # A million pairs of 1,000 keys on Spark, killed five times; then others against bare trackers.
 bench-spark: .venv-spark/installed

@@ -35,19 +35,22 @@ class Field:
         path = self.path / f"server-{self.n_started}"
         return self.spawner.start(path, database=self.url, save_work=0.05)
 
-    def learner(self):
+    def learner(self, without=None):
         """Whose right it is to learn, by what each says of itself."""
         end = time.monotonic() + MOST_SECONDS
         while True:
             for server in self.servers:
+                if server is without:
+                    continue
                 with contextlib.suppress(OSError):
                     if server.ask("GET", "/readyz").body == b"ready learner":
                         return server
             assert time.monotonic() < end, "nobody learns"
             time.sleep(0.02)
 
-    def restart(self, server):
-        self.servers[self.servers.index(server)] = self.start()
+    def restart(self):
+        """Those that are gone."""
+        self.servers = [s if s.is_alive() else self.start() for s in self.servers]
 
     def version(self, without=None):
         """The newest that any server tells of the metric."""
@@ -58,9 +61,11 @@ class Field:
                     found.append(server.ask("GET", "/v1/metrics/m").json()["version"])
         return max(found)
 
-    def wait_for_more(self, without=None):
-        """Seconds until more was learned than now."""
-        start, before = time.monotonic(), self.version(without)
+    def taken_over(self, without=None):
+        """Seconds until there is a learner, other than one, and more was learned by it."""
+        start = time.monotonic()
+        self.learner(without)
+        before = self.version(without)
         while self.version(without) <= before:
             assert time.monotonic() - start < MOST_SECONDS, "nothing more is learned"
             time.sleep(0.05)
@@ -101,8 +106,10 @@ def test_killed_at_random_times_under_load(spawner, cluster, tmp_path):
     with Client(field.servers[0].url) as client:
         client.create("m", n_features=3)
     senders = Senders(field)
-    field.wait_for_more()
+    field.taken_over()
     for i in range(KILLS):
+        field.restart()  # also one that was started while the database died again
+        senders.point(field)
         time.sleep(chance.uniform(0.0, 0.5))
         target, stopped = TARGETS[i % 3], chance.random() < 0.5
         if target == "database":
@@ -110,6 +117,8 @@ def test_killed_at_random_times_under_load(spawner, cluster, tmp_path):
         else:
             seconds = strike_server(field, senders, target, stopped)
             taken_over += [seconds] if target == "learner" else []
+    field.restart()
+    senders.point(field)
     acknowledged = senders.stop()
     print(f"{KILLS} kills, {len(acknowledged):,} judgements; taken over after (seconds):")
     print(*(f"{each:.1f}" for each in sorted(taken_over)))
@@ -134,13 +143,11 @@ def strike_server(field, senders, target, stopped):
     server = learner if target == "learner" else others[0]
     if not stopped:
         server.end(signal.SIGKILL)
-        seconds = field.wait_for_more(without=server)
-        field.restart(server)
-        senders.point(field)
+        seconds = field.taken_over(without=server)
         return seconds
     os.kill(server.pid, signal.SIGSTOP)
     start = time.monotonic()
-    seconds = field.wait_for_more(without=server)
+    seconds = field.taken_over(without=server)
     time.sleep(max(0.0, SILENT - (time.monotonic() - start)))
     os.kill(server.pid, signal.SIGCONT)  # it wakes up late, and must not spoil anything
     return seconds

@@ -20,7 +20,9 @@ from metrack.storage import StateFolder
 
 ROOT = Path(__file__).parents[2]
 DATABASE = os.environ.get("METRACK_TEST_DATABASE")  # where the same tests run on PostgreSQL
-sqlite_only = pytest.mark.skipif(DATABASE is not None, reason="of SQLite's files")
+sqlite_only = pytest.mark.skipif(
+    DATABASE is not None, reason="of SQLite's files; tests/postgres has its like"
+)
 
 
 class Spawner:

@@ -82,6 +82,7 @@ def exported(server, tmp_path, name="m"):
     return zipped, {key: table[key].to_numpy(zero_copy_only=False) for key in table.column_names}
 
 
+@sqlite_only
 def test_killed_at_random_times_under_load(spawner, tmp_path):
     chance, data = random.Random(0), tmp_path / "data"
     server = spawner.start(data, save_work=0.005).wait()

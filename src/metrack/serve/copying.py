@@ -6,6 +6,7 @@ from functools import partial
 from metrack.serve import log, metric_rows
 from metrack.serve.databases.database import Connection, Database
 from metrack.serve.databases.sqlite import SQLite
+from metrack.serve.limits import Refused
 from metrack.serve.metric_rows import Row
 from metrack.storage import CorruptStateError, to_bytes
 
@@ -24,7 +25,10 @@ def copy_all(source: SQLite, target: Database) -> list[str]:
             other = there.get(row.name)
             if other is None:
                 state = _state(source, row)
-                target.submit(partial(_copy, old, row, state)).result()
+                try:
+                    target.submit(partial(_copy, old, row, state)).result()
+                except Refused as error:
+                    raise ValueError(f"{row.name!r} was not copied: {error}") from None
                 copied.append(row.name)
             elif (other.config, other.sequence) != (row.config, row.sequence):
                 raise ValueError(

@@ -25,7 +25,7 @@ from metrack.serve.snapshots import Snapshot
 
 SMALL = 1 << 18  # bytes of a body that is worked on at once; larger ones would hold up the others
 FEW = 256  # pairs or points, likewise
-LONGEST = 30.0  # seconds that a request waits for the database
+LONGEST = 20.0  # seconds that a request waits for the database
 HEARTBEAT = 15.0  # seconds without an event
 MOST_SHOWN = 1000  # items of a picture
 

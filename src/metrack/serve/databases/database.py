@@ -5,6 +5,7 @@ many clients share the time that a disk takes to say that it has written. A futu
 group is on the disk.
 """
 
+import math
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -22,6 +23,7 @@ T = TypeVar("T")
 Outcome = tuple[Any, Exception | None]
 
 GROUP = 256  # jobs that go to the disk together, at most
+PATIENCE = 5.0  # seconds that a group may take
 SLOTS = 1024  # a process has the right to learn slot by slot; a metric's is its number modulo this
 
 
@@ -99,8 +101,6 @@ class Database(ABC):
 
     Attributes
     ----------
-    failing : bool
-        Whether the last group could not be written.
     shared : bool
         Whether other processes read what this one publishes.
     pause : float
@@ -111,7 +111,8 @@ class Database(ABC):
     pause = 0.05
 
     def __init__(self) -> None:
-        self.failing = False
+        self._failed = False  # whether the last group could not be written
+        self._begun = math.inf  # when the one of now was
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
@@ -143,6 +144,11 @@ class Database(ABC):
     @abstractmethod
     def _written(self, jobs: list[Job]) -> list[Outcome]:
         """Do jobs; raises an `Unavailable` where nothing of the group is on the disk."""
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last group could not be written, or this one takes too long."""
+        return self._failed or time.monotonic() - self._begun > PATIENCE
 
     @property
     def tokens(self) -> Known | None:
@@ -202,12 +208,14 @@ class Database(ABC):
         if not jobs:
             return
         jobs.sort(key=lambda job: (job.order % SLOTS, job.order))
+        self._begun = time.monotonic()
         try:
             outcomes = self._written(jobs)
-            self.failing = False
+            self._failed = False
         except Exception as error:  # nothing of the group was written
             outcomes = [(None, error)] * len(jobs)
-            self.failing = True
+            self._failed = True
+        self._begun = math.inf
         for job, (result, failure) in zip(jobs, outcomes, strict=True):
             if failure is None:
                 job.future.set_result(result)

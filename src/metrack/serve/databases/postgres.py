@@ -118,11 +118,8 @@ class Postgres(Database):
 
     def __init__(self, url: str, learns: bool = True) -> None:
         self.url = with_defaults(url)
-        try:
-            with connected(self.url) as connection:
-                upgrade(connection)
-        except psycopg.OperationalError as error:
-            raise ConnectionError(f"the database cannot be reached: {error}") from None
+        with first_connection(self.url) as connection:
+            upgrade(connection)
         self.held: dict[int, int] = {}  # fences, by slot
         self._tokens = TokenTable(self)
         self._raw: psycopg.Connection[Any] | None = None
@@ -234,7 +231,7 @@ class Postgres(Database):
                 return outcomes
             except psycopg.Error as error:
                 self._drop()
-                self.failing = True
+                self._failed = True
                 full = isinstance(error, errors.DiskFull)
                 if asked or full or time.monotonic() > last:
                     raise refusal(error) from error
@@ -255,9 +252,10 @@ def with_defaults(url: str) -> str:
     """An address, with what it leaves open."""
     try:
         given: dict[str, Any] = conninfo_to_dict(url)
-        return make_conninfo(**{**DEFAULTS, **given})
+        found: str = make_conninfo(**{**DEFAULTS, **given})
     except psycopg.ProgrammingError as error:
         raise ValueError(f"{error}; give an address such as postgresql://host/name") from None
+    return found
 
 
 def connected(url: str) -> "psycopg.Connection[Any]":
@@ -265,6 +263,18 @@ def connected(url: str) -> "psycopg.Connection[Any]":
     found = psycopg.connect(url, autocommit=True)
     found.execute(b"SET idle_in_transaction_session_timeout = %d" % (1000 * LIMIT))
     return found
+
+
+def first_connection(url: str) -> "psycopg.Connection[Any]":
+    """Waits for a database that is being started, too."""
+    last = time.monotonic() + WAIT
+    while True:
+        try:
+            return connected(url)
+        except psycopg.OperationalError as error:
+            if time.monotonic() > last:
+                raise ConnectionError(f"the database cannot be reached: {error}") from None
+            time.sleep(AGAIN)
 
 
 def refusal(error: psycopg.Error) -> Refused:

@@ -72,7 +72,9 @@ class Shares:
             try:
                 self._balance(self._connection or self._connect())
             except psycopg.Error as error:
-                logger.warning("the right to learn was lost: %s", str(error).partition("\n")[0])
+                if self._connection is not None:
+                    said = str(error).partition("\n")[0]
+                    logger.warning("the right to learn was lost: %s", said)
                 self._lose()
             except Exception:
                 logger.exception("shares are as they were")
