@@ -8,6 +8,7 @@ runs a command beside one, which it finds as METRACK_TEST_DATABASE, and ends it 
 import contextlib
 import os
 import pwd
+import resource
 import shutil
 import signal
 import subprocess
@@ -25,9 +26,12 @@ SETTINGS = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_conne
 
 
 class Cluster:
-    """A server, its processes and its files."""
+    """A server, its processes and its files.
 
-    def __init__(self):
+    ``largest_file`` is how many bytes one of its files may have, as if the disk were full then.
+    """
+
+    def __init__(self, largest_file=None):
         self.port = free_port()
         self.url = f"postgresql://metrack@127.0.0.1:{self.port}/metrack"
         self.folder = Path(tempfile.mkdtemp(prefix="metrack-postgres-"))
@@ -39,6 +43,9 @@ class Cluster:
             self.options |= {"user": USER, "group": pwd.getpwnam(USER).pw_gid, "extra_groups": []}
         command = [program("initdb"), "-D", self.data, "-U", "metrack", "-A", "trust", "-E", "UTF8"]
         subprocess.run([*command, "--no-locale", "--no-sync"], check=True, **self.options)
+        if largest_file is not None:
+            limits = largest_file, largest_file
+            self.options["preexec_fn"] = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         self.start()
         with self.connect("postgres") as connection:
             connection.execute("CREATE DATABASE metrack")

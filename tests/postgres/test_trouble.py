@@ -4,7 +4,8 @@ Errors say so, nothing acknowledged is lost, and work goes on when the trouble i
 """
 
 import signal
-import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -14,6 +15,7 @@ from metrack.client import ServeError
 from metrack.serve.databases.postgres import Postgres
 from metrack.serve.databases.schema import scripts
 from metrack.serve.databases.upgrading import TABLES
+from tests.postgres.cluster import Cluster
 from tests.serve.servers import judged, url_of
 from tests.serve.test_crash import check_log_and_state
 from tests.serve.test_registry import wait_until
@@ -65,30 +67,48 @@ def test_requests_wait_for_a_database_that_is_started_again(spawner, cluster, tm
         client.describe("m", min_sequence=50, timeout=60)
         cluster.process.send_signal(signal.SIGINT)
         cluster.process.wait()
-        later = subprocess.Popen(["sleep", "0.5"])  # what is sent meanwhile waits, and is written
-        waiting = Waiting(client, [f"b{i}" for i in range(50)])
-        later.wait()
-        cluster.start()
-        waiting.thread.join(60)
-        assert waiting.receipt == (50, 0, 100)
+        more, ids = judged(50, seed=1), [f"b{i}" for i in range(50)]
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(Client(server.url, retries=0).feedback, "m", *more, ids)
+            time.sleep(0.5)  # it does wait
+            assert not waiting.done()
+            cluster.start()
+            assert waiting.result(60) == (50, 0, 100)
         assert client.distance("m", judged(5)[0]).shape == (5,)
-    check_log_and_state(server, tmp_path, acknowledged + waiting.ids)
+    check_log_and_state(server, tmp_path, acknowledged + ids)
     server.end()
 
 
-class Waiting:
-    """A request in a thread of its own."""
+def test_a_full_disk_acknowledges_nothing(spawner, tmp_path):
+    """What finds no room is refused; what was acknowledged is there and learned, also after."""
+    cluster = Cluster(largest_file=(17 << 20) + 4096)  # more than a segment of PostgreSQL's own log
+    try:
+        url = url_of(tmp_path, cluster.url)
+        server = spawner.start(tmp_path / "server", database=url).wait()
+        acknowledged = []
+        with Client(server.url, retries=0) as client:
+            client.create("m", 3)
+            client.create("wide", 500)
 
-    def __init__(self, client, ids):
-        import threading
+            def send_on():
+                for batch in range(1000):
+                    ids = [f"{batch}-{i}" for i in range(10)]
+                    client.feedback("m", *judged(10, seed=batch), ids)
+                    acknowledged.extend(ids)
+                    client.feedback("wide", *judged(100, 500))
 
-        self.client, self.ids, self.receipt = client, ids, None
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def run(self):
-        with Client(self.client.url, retries=0) as client:
-            self.receipt = client.feedback("m", *judged(len(self.ids), seed=1), self.ids)
+            with pytest.raises(ServeError, match="503: the database's disk is full"):
+                send_on()
+            assert client.describe("m")["sequence"] == len(acknowledged) > 10
+            client.delete("wide")  # whose place in the table is free when it was swept away
+            wait_until(lambda: one(url, "SELECT count(*) FROM gone") == 0)
+            execute(url, "VACUUM judgements")
+            ids = [f"after-{i}" for i in range(10)]
+            client.feedback("m", *judged(10, seed=5000), ids)
+        check_log_and_state(server, tmp_path, acknowledged + ids)
+        server.end()
+    finally:
+        cluster.close()
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
@@ -168,8 +188,6 @@ def test_a_schema_from_the_future_is_refused(url):
 
 
 def test_many_that_start_at_once_make_the_tables_once(url):
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(4) as pool:
         for database in pool.map(lambda _: Postgres(url, learns=False), range(4)):
             database.close()

@@ -51,13 +51,13 @@ def append(connection: Connection, metric: int, batch: Batch) -> Receipt:
     if batch.points.shape[2] != n_features:
         raise Refused(409, f"the metric was changed meanwhile, and has {n_features} features")
     digests = [None if each is None else _digest(each) for each in batch.ids]
-    known = _known(connection, metric, [each for each in digests if each is not None])
+    rows = [(metric, digest) for digest in digests if digest is not None]
+    unknown = connection.insert_new("ids", ("metric", "digest"), rows)
     new: list[int] = []
     for i, digest in enumerate(digests):
-        if digest is None or digest not in known:
+        if digest is None or digest in unknown:
             new.append(i)
-            if digest is not None:
-                known.add(digest)
+            unknown.discard(digest)  # once in a request, too
     now, points = time.time(), batch.points
     columns = batch.ids, batch.judges, batch.a, batch.b, batch.y.tolist()
     connection.insert(
@@ -68,7 +68,6 @@ def append(connection: Connection, metric: int, batch: Batch) -> Receipt:
             for k, i in enumerate(new, start=1)
         ],
     )
-    connection.insert("ids", ("metric", "digest"), [(metric, d) for i in new if (d := digests[i])])
     last += len(new)
     connection.execute("UPDATE metrics SET sequence = ? WHERE id = ?", (last, metric))
     return Receipt(len(new), len(digests) - len(new), last)
@@ -87,18 +86,6 @@ def _found(connection: Connection, metric: int) -> tuple[int, int]:
 
 def _digest(key: str) -> bytes:
     return hashlib.blake2b(key.encode(), digest_size=16).digest()
-
-
-def _known(connection: Connection, metric: int, digests: Sequence[bytes]) -> set[bytes]:
-    found: set[bytes] = set()
-    for start in range(0, len(digests), 500):  # SQLite takes some hundred parameters
-        some = digests[start : start + 500]
-        marks = ", ".join("?" * len(some))
-        rows = connection.execute(
-            f"SELECT digest FROM ids WHERE metric = ? AND digest IN ({marks})", (metric, *some)
-        )
-        found.update(digest for (digest,) in rows)
-    return found
 
 
 def read(connection: Connection, metric: int, n_features: int, after: int, most: int) -> Stretch:

@@ -61,6 +61,11 @@ class Connection(Protocol):
     ) -> None:
         """Insert many rows; ``rest`` follows in the statement."""
 
+    def insert_new(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> set[Any]:
+        """Insert those that are not there yet; returns what they have in the last column."""
+
 
 class Saved(NamedTuple):
     """A state on its way to the disk."""

@@ -95,11 +95,26 @@ class PostgresConnection:
     def insert(
         self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], rest: str = ""
     ) -> None:
-        """Insert many rows, in one statement: while it is sent, none is locked yet."""
+        """Insert many rows."""
         if rows:
-            types = ", ".join(f"%b::{TYPES.get(name, 'text')}[]" for name in columns)
-            sql = f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM unnest({types}) {rest}"
-            self.execute(sql, [list(column) for column in zip(*rows, strict=True)])
+            self._insert(table, columns, rows, rest)
+
+    def insert_new(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> set[Any]:
+        """Insert those that are not there yet; returns what they have in the last column."""
+        if not rows:
+            return set()
+        rest = f"ON CONFLICT DO NOTHING RETURNING {columns[-1]}"
+        return {found for (found,) in self._insert(table, columns, rows, rest)}
+
+    def _insert(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], rest: str
+    ) -> "psycopg.Cursor[Any]":
+        """In one statement, and not by COPY, in which a process that stops keeps its locks."""
+        types = ", ".join(f"%b::{TYPES.get(name, 'text')}[]" for name in columns)
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM unnest({types}) {rest}"
+        return self.execute(sql, [list(column) for column in zip(*rows, strict=True)])
 
 
 class Postgres(Database):

@@ -56,6 +56,14 @@ class SQLiteConnection:
             f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) {rest}", rows
         )
 
+    def insert_new(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> set[Any]:
+        """Insert those that are not there yet; returns what they have in the last column."""
+        marks = ", ".join("?" * len(columns))
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT DO NOTHING"
+        return {row[-1] for row in rows if self.raw.execute(sql, row).rowcount}
+
 
 class SQLite(Database):
     """The file and the folders of one server.
