@@ -122,7 +122,7 @@ def many(url):
         found["seconds until all of a first batch were learned"] = time.perf_counter() - start
         each = 1e3 * (spent(url, servers) - before) / N_METRICS
         found["milliseconds of servers, a metric's first batch of 40"] = each[0]
-        found["milliseconds of the database, the same"] = each[1]
+        found["milliseconds of the database, the same batch"] = each[1]
         before, start = spent(url, servers), time.perf_counter()
         for i in names:
             pairs, y = judged(rng, 1, SMALL_WIDTH)
@@ -130,7 +130,7 @@ def many(url):
         wait_for_all(servers[0], SMALL_PAIRS + 1)
         each = 1e3 * (spent(url, servers) - before) / N_METRICS
         found["milliseconds of servers, a request of one judgement"] = each[0]
-        found["milliseconds of the database, the same"] = each[1]
+        found["milliseconds of the database, the same request"] = each[1]
         found["megabytes of a process that learns a third, each of these"] = (
             3 * (max(s.memory() for s in servers) - empty) / N_METRICS
         )

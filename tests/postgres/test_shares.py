@@ -91,6 +91,14 @@ def reader_metric(registry, name):
     return registry.get(name)
 
 
+def test_a_metric_that_another_has_made_unheard_of_is_found(join):
+    first, second = join(), join()
+    second.database._following.close()
+    made, new = first.make("m", CONFIG)
+    found, new_again = second.make("m", CONFIG)
+    assert (new, new_again, found.number) == (True, False, made.number)
+
+
 def test_who_wakes_up_late_cannot_overwrite(join):
     """Its number is an earlier one by then, whatever it believes."""
     first = join()

@@ -119,16 +119,18 @@ class Registry:
             raise Refused(422, "a name is up to 64 letters, digits, dots, hyphens and underscores")
         self._check(config)
         with self._making:
-            old = self.metrics.get(name)
-            if old is not None:
-                return self._configure(old, config), False
-            if len(self.metrics) >= self.limits.metrics:
-                raise Refused(409, f"there are {len(self.metrics):,} metrics, as many as may be")
-            number = self.database.submit(lambda c: metric_rows.insert(c, name, config)).result()
-            if number is not None:
-                return self._known(Row(number, name, config, 0, 0, 0, 0, {})), True
-        self.refresh()  # another process has made it a moment ago
+            known = name in self.metrics
+            if not known and (made := self._insert(name, config)) is not None:
+                return made, True
+        if not known:
+            self.find(name)  # another process has made it a moment ago
         return self._configure(self.get(name), config), False
+
+    def _insert(self, name: str, config: Config) -> Metric | None:
+        if len(self.metrics) >= self.limits.metrics:
+            raise Refused(409, f"there are {len(self.metrics):,} metrics, as many as may be")
+        number = self.database.submit(lambda c: metric_rows.insert(c, name, config)).result()
+        return None if number is None else self._known(Row(number, name, config, 0, 0, 0, 0, {}))
 
     def _configure(self, metric: Metric, config: Config) -> Metric:
         """Another kind of learner, while nothing was learned."""
@@ -279,15 +281,11 @@ class Registry:
     def cut(self, metric: Metric, upto: int) -> int:
         """Take judgements that a saved state has learned off the log; returns up to which."""
         with metric.lock:
-            learning = self.teaching.readable(metric)
-            if learning is metric.learning:
-                self.teaching.save(metric, learning)
-                upto = min(upto, metric.saved)
+            if self.database.fence(metric.number) is not None:
+                self.teaching.save(metric, self.teaching.readable(metric))
             else:  # another process saves
-                with self.database.reading() as connection:
-                    upto = min(
-                        upto, *(r.saved for r in metric_rows.read(connection, [metric.number]))
-                    )
+                self.teaching.look(metric)
+            upto = min(upto, metric.saved)
             job = partial(log.cut, metric=metric.number, upto=upto)
             while self.database.submit(job, metric.number).result():
                 continue

@@ -22,7 +22,7 @@ REST = 10.0  # seconds between snapshots: times as long as one took
 TRY_AGAIN = 1.0  # seconds after an error of the disk
 PATIENCE = 0.5  # seconds until a turn that is under way is left to end
 AT_ONCE = 4096  # judgements that a request learns at a time
-SAVE_WORK, SAVE_SECONDS = 2.0, 60.0  # learning that a crash costs, at most; or so long after it
+SAVE_WORK = 2.0  # seconds of learning that a crash costs, at most
 
 
 class Teaching:
@@ -71,14 +71,11 @@ class Teaching:
 
     def snapshot_of(self, metric: Metric) -> Snapshot:
         """The last that was published; loads it, or the state, if need be."""
-        if metric.snapshot is None:
+        found = metric.snapshot  # which is dropped when another process changes the settings
+        if found is None:
             with metric.lock:
-                if metric.snapshot is None:
-                    self.follow(metric)
-                if metric.snapshot is None:
-                    self._show(metric, self.readable(metric))
-        found = metric.snapshot
-        assert found is not None
+                self.follow(metric)
+                found = metric.snapshot or self._show(metric, self.readable(metric))
         return found
 
     def follow(self, metric: Metric) -> None:
@@ -174,7 +171,7 @@ class Teaching:
         now = time.monotonic()
         if n_learned:
             if metric.unsaved_work == 0.0:
-                metric.save_at = now + SAVE_SECONDS
+                metric.save_at = now + self.database.save_after
             metric.unsaved_work += now - start
         if _is_behind(metric, learning) and now >= metric.publish_at:
             self._publish(metric, learning)
@@ -222,7 +219,8 @@ class Teaching:
         """Publish for other processes; where that fails, it is done again."""
 
         def told(done: "Future[None]") -> None:
-            if done.exception() is None:
+            known = metric.summary.get("version", 0)  # to all; another may have published more
+            if done.exception() is None and known < snapshot.version:
                 metric.summary = snapshot.summary
 
         saved = Saved(snapshot.version, json.dumps(snapshot.summary), snapshots.pack(snapshot))

@@ -110,10 +110,13 @@ class Database(ABC):
         Whether other processes read what this one publishes.
     pause : float
         Seconds between snapshots that are published, at least.
+    save_after : float
+        Seconds after which what was learned is saved, however little it is.
     """
 
     shared = False
     pause = 0.05
+    save_after = 60.0
 
     def __init__(self) -> None:
         self._failed = False  # whether the last group could not be written

@@ -15,7 +15,7 @@ from metrack.serve.limits import Refused
 
 logger = logging.getLogger(__name__)
 
-POLL = 10.0  # seconds between looks at everything
+POLL, REST = 10.0, 100.0  # seconds between looks at everything; times as long as one took
 GATHERED = 0.02  # seconds; many changes are one look
 TOKENS = "tokens"  # what is said when these have changed
 AGAIN = 0.5  # seconds between attempts
@@ -62,12 +62,13 @@ class Following:
             self._ending.wait(AGAIN)
 
     def _follow(self, connection: "psycopg.Connection[Any]") -> None:
-        looked = float("-inf")
+        look_at = time.monotonic()
         while not self._ending.is_set():
-            if time.monotonic() - looked > POLL:
-                looked = time.monotonic()
+            if (start := time.monotonic()) >= look_at:
                 self._tokens.refresh()
                 self._audience.refresh()
+                now = time.monotonic()
+                look_at = now + max(POLL, REST * (now - start))
             heard = {n.payload for n in connection.notifies(timeout=AGAIN, stop_after=1)}
             if heard:
                 time.sleep(GATHERED)

@@ -130,6 +130,9 @@ class Postgres(Database):
 
     shared = True
     pause = 0.2
+    save_after = (
+        600.0  # of many metrics that learn a little, states would be most of what is written
+    )
 
     def __init__(self, url: str, learns: bool = True) -> None:
         self.url = with_defaults(url)
