@@ -38,7 +38,7 @@ test-browser: .venv/installed-browser
 	sh tests/browser.sh
 
 # The service on PostgreSQL: Debian's, installed where there is none, on loopback and in a temporary
-# folder; five minutes. The second kills it a hundred times, a quarter of an hour.
+# folder; three minutes. The second kills it a hundred times; five minutes.
 test-postgres: .venv/installed
 	sh tests/postgres.sh $(BIN)/pytest tests/serve tests/postgres
 

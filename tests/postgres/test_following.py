@@ -6,9 +6,12 @@ import pytest
 import metrack
 from metrack import Client
 from metrack.client import ServeError
+from metrack.serve.databases import following
 from metrack.serve.databases.tokens import add_to_database
-from tests.serve.servers import judged, url_of
-from tests.serve.test_registry import wait_until
+from metrack.serve.limits import Limits
+from metrack.serve.registry import Registry
+from tests.serve.servers import judged, open_database, url_of
+from tests.serve.test_registry import CONFIG, batch_of, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +140,17 @@ def test_without_tokens_a_database_is_served_to_this_machine_alone(spawner, tmp_
     server = spawner.start(tmp_path / "server", database=url_of(tmp_path), host="0.0.0.0")
     wait_until(lambda: not server.is_alive())
     assert "tokens are needed" in server.log.read_text()
+
+
+def test_what_nobody_told_of_is_seen_all_the_same(tmp_path, monkeypatch):
+    """Behind the messages everything is looked at now and then."""
+    monkeypatch.setattr(following, "POLL", 0.1)
+    first, second = (Registry(open_database(tmp_path), Limits(), n_threads=1) for _ in range(2))
+    silence = "ALTER TABLE metrics DISABLE TRIGGER tell"
+    first.database.submit(lambda c: c.execute(silence).rowcount).result()
+    metric, _ = first.make("m", CONFIG)
+    first.append(metric, batch_of(*judged(50))).result()
+    wait_until(lambda: "m" in second.metrics and second.get("m").version == 50)
+    wait_until(lambda: metric.version == 50)
+    for registry in (first, second):
+        registry.close()

@@ -112,8 +112,8 @@ def test_killed_at_random_times_under_load(spawner, tmp_path):
 
 def check_log_and_state(server, tmp_path, acknowledged):
     with Client(server.url) as client:
-        sequence = client.describe("m")["sequence"]
-        described = client.describe("m", min_sequence=sequence, timeout=60)
+        described = client.describe("m", min_sequence=len(acknowledged), timeout=60)
+    sequence = described["sequence"]
     assert described["pairs"] == described["version"] == sequence == len(acknowledged)
     zipped, log = exported(server, tmp_path)
     assert sorted(log["id"]) == sorted(acknowledged)

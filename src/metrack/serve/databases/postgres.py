@@ -10,10 +10,18 @@ from typing import Any
 
 import psycopg
 from psycopg import errors
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg_pool import ConnectionPool
 
 from metrack.serve.auth import Known
+from metrack.serve.databases.connections import (
+    AGAIN,
+    LIMIT,
+    LOST,
+    WAIT,
+    Connections,
+    connected,
+    connected_in_time,
+    with_defaults,
+)
 from metrack.serve.databases.database import (
     SLOTS,
     Audience,
@@ -42,19 +50,7 @@ from metrack.storage import (
 
 logger = logging.getLogger(__name__)
 
-LIMIT = 2.0  # seconds after which one that is silent loses its locks
-WAIT = 10.0  # seconds that a request waits for a database that is away
-AGAIN = 0.1  # seconds between attempts
 N_READING = 4  # connections
-DEFAULTS = {
-    "application_name": "metrack",
-    "connect_timeout": 5,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 2,
-    "tcp_user_timeout": 5000,  # milliseconds until a machine that is silent counts as gone
-}
-LOST = (psycopg.OperationalError, psycopg.InternalError)  # with the connection, or its transaction
 TYPES = {
     "metric": "bigint",
     "sequence": "bigint",
@@ -130,27 +126,19 @@ class Postgres(Database):
 
     shared = True
     pause = 0.2
-    save_after = (
-        600.0  # of many metrics that learn a little, states would be most of what is written
-    )
+    save_after = 600.0  # of many that learn a little, states would be most of what is written
 
     def __init__(self, url: str, learns: bool = True) -> None:
         self.url = with_defaults(url)
-        with first_connection(self.url) as connection:
-            upgrade(connection)
+        try:
+            with connected_in_time(self.url) as connection:
+                upgrade(connection)
+        except psycopg.OperationalError as error:
+            raise ConnectionError(f"the database cannot be reached: {error}") from None
         self.held: dict[int, int] = {}  # fences, by slot
         self._tokens = TokenTable(self)
         self._raw: psycopg.Connection[Any] | None = None
-        self._pool = ConnectionPool(
-            self.url,
-            min_size=1,
-            max_size=N_READING,
-            timeout=WAIT,
-            reconnect_timeout=WAIT,
-            kwargs={"autocommit": True},
-            check=ConnectionPool.check_connection,
-            open=True,
-        )
+        self._connections = Connections(self.url, N_READING)
         self._following: Following | None = None
         self._shares: Shares | None = None
         self._may_learn = learns
@@ -177,7 +165,7 @@ class Postgres(Database):
     def reading(self) -> Iterator[PostgresConnection]:
         """A connection, for reading."""
         try:
-            with self._pool.connection() as raw:
+            with self._connections.taken() as raw:
                 yield PostgresConnection(raw)
         except psycopg.Error as error:
             raise refusal(error) from error
@@ -222,7 +210,7 @@ class Postgres(Database):
                 each.close()
         super().close()
         self._drop()
-        self._pool.close()
+        self._connections.close()
 
     def _state(self, table: str, metric: int) -> State | None:
         with self.reading() as connection:
@@ -264,35 +252,6 @@ class Postgres(Database):
         if self._raw is not None:
             self._raw.close()
             self._raw = None
-
-
-def with_defaults(url: str) -> str:
-    """An address, with what it leaves open."""
-    try:
-        given: dict[str, Any] = conninfo_to_dict(url)
-        found: str = make_conninfo(**{**DEFAULTS, **given})
-    except psycopg.ProgrammingError as error:
-        raise ValueError(f"{error}; give an address such as postgresql://host/name") from None
-    return found
-
-
-def connected(url: str) -> "psycopg.Connection[Any]":
-    """A connection that loses what it has locked when its process is silent."""
-    found = psycopg.connect(url, autocommit=True)
-    found.execute(b"SET idle_in_transaction_session_timeout = %d" % (1000 * LIMIT))
-    return found
-
-
-def first_connection(url: str) -> "psycopg.Connection[Any]":
-    """Waits for a database that is being started, too."""
-    last = time.monotonic() + WAIT
-    while True:
-        try:
-            return connected(url)
-        except psycopg.OperationalError as error:
-            if time.monotonic() > last:
-                raise ConnectionError(f"the database cannot be reached: {error}") from None
-            time.sleep(AGAIN)
 
 
 def refusal(error: psycopg.Error) -> Refused:

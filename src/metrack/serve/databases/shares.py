@@ -77,7 +77,8 @@ class Shares:
                     logger.warning("the right to learn was lost: %s", said)
                 self._lose()
             except Exception:
-                logger.exception("shares are as they were")
+                logger.exception("the right to learn is given up")
+                self._lose()
             self._ending.wait(TICK)
 
     def _connect(self) -> "psycopg.Connection[Any]":
