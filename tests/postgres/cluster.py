@@ -28,10 +28,11 @@ SETTINGS = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_conne
 class Cluster:
     """A server, its processes and its files.
 
-    ``largest_file`` is how many bytes one of its files may have, as if the disk were full then.
+    ``largest_file`` is how many bytes one of its files may have, as if the disk were full then;
+    ``primary`` is another one, of which this is to be the standby.
     """
 
-    def __init__(self, largest_file=None):
+    def __init__(self, largest_file=None, primary=None):
         self.port = free_port()
         self.url = f"postgresql://metrack@127.0.0.1:{self.port}/metrack"
         self.folder = Path(tempfile.mkdtemp(prefix="metrack-postgres-"))
@@ -41,14 +42,28 @@ class Cluster:
         if os.geteuid() == 0:
             shutil.chown(self.folder, USER)
             self.options |= {"user": USER, "group": pwd.getpwnam(USER).pw_gid, "extra_groups": []}
-        command = [program("initdb"), "-D", self.data, "-U", "metrack", "-A", "trust", "-E", "UTF8"]
-        subprocess.run([*command, "--no-locale", "--no-sync"], check=True, **self.options)
+        if primary is None:
+            run = [
+                program("initdb"),
+                "-D",
+                self.data,
+                "-U",
+                "metrack",
+                "-A",
+                "trust",
+                "--no-locale",
+            ]
+            run += ["-E", "UTF8"]
+        else:  # a standby, which follows it
+            run = [program("pg_basebackup"), "-D", self.data, "-d", primary.url, "-R", "-c", "fast"]
+        subprocess.run([*run, "--no-sync"], check=True, **self.options)
         if largest_file is not None:
             limits = largest_file, largest_file
             self.options["preexec_fn"] = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         self.start()
-        with self.connect("postgres") as connection:
-            connection.execute("CREATE DATABASE metrack")
+        if primary is None:
+            with self.connect("postgres") as connection:
+                connection.execute("CREATE DATABASE metrack")
 
     def connect(self, database="metrack"):
         return psycopg.connect(self.url, dbname=database, autocommit=True)

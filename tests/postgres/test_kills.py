@@ -11,6 +11,7 @@ import signal
 import time
 
 from metrack import Client
+from tests.postgres.cluster import Cluster
 from tests.serve.servers import url_of
 from tests.serve.test_crash import N_CLIENTS, Sender, check_log_and_state
 
@@ -124,6 +125,37 @@ def test_killed_at_random_times_under_load(spawner, cluster, tmp_path):
     print(*(f"{each:.1f}" for each in sorted(taken_over)))
     check_log_and_state(field.learner(), tmp_path, acknowledged)
     field.end()
+
+
+def test_a_standby_goes_on(spawner, cluster, tmp_path):
+    """What PostgreSQL has promised is on both; servers find the one that writes."""
+    standby = Cluster(primary=cluster)
+    try:
+        with cluster.connect() as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            connection.execute("SELECT pg_reload_conf()")
+        field = Field(spawner, cluster, tmp_path)
+        for server in field.servers:
+            server.end()
+        both = f"127.0.0.1:{cluster.port},127.0.0.1:{standby.port}"
+        field.url = field.url.replace(f"127.0.0.1:{cluster.port}", both)
+        field.url += "&target_session_attrs=read-write"
+        field.restart()
+        with Client(field.servers[0].wait().url) as client:
+            client.create("m", n_features=3)
+        senders = Senders(field)
+        field.taken_over()
+        cluster.kill()
+        with standby.connect() as connection:
+            connection.execute("SELECT pg_promote()")
+            connection.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            connection.execute("SELECT pg_reload_conf()")
+        field.taken_over()
+        acknowledged = senders.stop()
+        check_log_and_state(field.learner(), tmp_path, acknowledged)
+        field.end()
+    finally:
+        standby.close()
 
 
 def strike_database(cluster, stopped):
