@@ -1,11 +1,15 @@
 """One learner a metric, spread evenly; and who comes or goes moves its share."""
 
 import contextlib
+import os
+import struct
 from functools import partial
 
+import psycopg
 import pytest
 
 from metrack.serve import metric_rows
+from metrack.serve.databases.connections import connected, with_defaults
 from metrack.serve.databases.database import Fenced, Saved
 from metrack.serve.databases.postgres import Postgres, keep_state
 from metrack.serve.databases.shares import share_of
@@ -130,6 +134,20 @@ def test_a_state_of_a_deleted_metric_is_not_written(join):
     with first.database.reading() as connection:
         assert connection.execute("SELECT * FROM states").fetchall() == []
         assert metric_rows.read(connection) == []
+
+
+def test_a_process_that_was_stopped_within_a_statement_holds_nobody_up(join):
+    """Its session waits for the rest, with what it has locked: others end it."""
+    first = join()
+    metric, _ = first.make("m", CONFIG)
+    silent = connected(with_defaults(first.database.url))
+    silent.execute("BEGIN")
+    silent.execute("SELECT * FROM metrics FOR UPDATE")
+    begun = b"\0SELECT 1\0\0\0"  # of a message that asks for no answer yet
+    os.write(silent.pgconn.socket, b"P" + struct.pack("!I", 4 + len(begun)) + begun)
+    assert first.append(metric, batch_of(*judged(5))).result(timeout=60).sequence == 5
+    with pytest.raises(psycopg.OperationalError):
+        silent.execute("SELECT 1")
 
 
 def test_a_lost_session_loses_the_right_and_another_one_learns(join, url):

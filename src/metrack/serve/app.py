@@ -17,13 +17,14 @@ from starlette.responses import JSONResponse
 
 from metrack.serve import items as item_rows
 from metrack.serve import pages, schemas
+from metrack.serve.asking import in_thread, metric_of, read
 from metrack.serve.auth import Door, Identity
 from metrack.serve.databases.database import Unavailable
 from metrack.serve.guard import Guard, policy_with_images
 from metrack.serve.limits import Refused
 from metrack.serve.prometheus import text as figures
 from metrack.serve.registry import Registry
-from metrack.serve.routes import in_thread, metric_of, read, router
+from metrack.serve.routes import router
 
 TAKEN = (
     schemas.MetricBody,

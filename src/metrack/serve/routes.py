@@ -3,18 +3,33 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
-from functools import partial
-from typing import Annotated, Any, TypeVar
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
 
-import anyio.to_thread
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from metrack.checks import Floats
 from metrack.serve import bodies, log, schemas
 from metrack.serve import items as item_rows
+from metrack.serve.asking import (
+    LONGEST,
+    admin,
+    asked_for,
+    computed,
+    in_thread,
+    metric_of,
+    parsed,
+    read,
+    registry_of,
+    snapshot_of,
+    taken,
+    to_json,
+    wants_arrow,
+    with_items,
+    write,
+)
 from metrack.serve.auth import Identity
 from metrack.serve.learning import Config
 from metrack.serve.limits import Refused
@@ -23,13 +38,9 @@ from metrack.serve.neighbours import Embedded
 from metrack.serve.registry import Registry
 from metrack.serve.snapshots import Snapshot
 
-SMALL = 1 << 18  # bytes of a body that is worked on at once; larger ones would hold up the others
-FEW = 256  # pairs or points, likewise
-LONGEST = 20.0  # seconds that a request waits for the database
 HEARTBEAT = 15.0  # seconds without an event
 MOST_SHOWN = 1000  # items of a picture
 
-T = TypeVar("T")
 Refusals = dict[int | str, dict[str, Any]]
 REFUSALS: Refusals = {
     status: {"model": schemas.Problem, "description": text}
@@ -48,86 +59,7 @@ REFUSALS: Refusals = {
 }
 
 
-def needs(scope: str) -> Any:
-    """Let those in who have a scope for the metric of the path."""
-
-    async def check(request: Request) -> None:
-        identity: Identity = request.scope["identity"]
-        name = request.path_params.get("name")
-        if name is None and scope == "read":
-            return  # a list of what may be read
-        if not identity.may(scope, name):
-            raise Refused(403, f"this token has no scope {scope!r} here")
-
-    return Depends(check)
-
-
-def taken(model: type[schemas.Body], arrow: bool = False) -> dict[str, Any]:
-    """What a route takes, for the description: the body is read by `bodies`."""
-    content: dict[str, Any] = {
-        bodies.JSON: {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}
-    }
-    if arrow:
-        content[bodies.ARROW] = {"schema": {"type": "string", "format": "binary"}}
-    return {"requestBody": {"required": True, "content": content}}
-
-
-read, write, admin = needs("read"), needs("write"), needs("admin")
 router = APIRouter(prefix="/v1/metrics", responses=REFUSALS)
-
-
-def registry_of(request: Request) -> Registry:
-    """The server's metrics."""
-    found: Registry = request.app.state.registry
-    return found
-
-
-async def metric_of(request: Request, name: str | None = None) -> Metric:
-    """The metric of the path, or of a name."""
-    registry, name = registry_of(request), name or request.path_params["name"]
-    if registry.database.shared and name not in registry.metrics:
-        await in_thread(registry.find, name)
-    return registry.get(name)
-
-
-async def in_thread(call: Callable[..., T], *args: Any) -> T:
-    """Work that waits for the database; whoever asks does not wait for ever."""
-    with anyio.fail_after(LONGEST):
-        return await anyio.to_thread.run_sync(partial(call, *args), abandon_on_cancel=True)
-
-
-def to_json(content: Any, status: int = 200) -> Response:
-    """An answer; what is no number has been left out before."""
-    return Response(json.dumps(content, allow_nan=False), status, media_type=bodies.JSON)
-
-
-async def _parsed(request: Request, parse: Callable[..., Any], *args: Any) -> Any:
-    body = await request.body()
-    kind = bodies.kind_of(request.headers.get("content-type"))
-    if len(body) <= SMALL:
-        return parse(body, kind, *args)
-    return await run_in_threadpool(parse, body, kind, *args)
-
-
-async def _asked(request: Request, model: type[Any]) -> Any:
-    """A small body, JSON."""
-    if bodies.kind_of(request.headers.get("content-type")) != bodies.JSON:
-        raise Refused(415, f"the body must be {bodies.JSON}")
-    return bodies.from_json(model, await request.body())
-
-
-async def _snapshot(request: Request, metric: Metric) -> Snapshot:
-    if metric.snapshot is not None:
-        return metric.snapshot
-    return await in_thread(registry_of(request).teaching.snapshot_of, metric)
-
-
-async def _with_items(request: Request, metric: Metric) -> Callable[[], Any]:
-    """Loads them here, so that who needs them need not wait."""
-    registry = registry_of(request)
-    if metric.items is None:
-        await in_thread(registry.items_of, metric)
-    return lambda: registry.items_of(metric)
 
 
 @router.get("", dependencies=[read], response_model=schemas.AllDescribed)
@@ -150,7 +82,7 @@ async def list_metrics(request: Request) -> Response:
 )
 async def put_metric(request: Request, name: str) -> Response:
     """Make a metric; one that has no judgements yet may be changed."""
-    asked = await _asked(request, schemas.MetricBody)
+    asked = await asked_for(request, schemas.MetricBody)
     config = Config(asked.n_features, asked.estimator, asked.settings, asked.features)
     metric, new = await in_thread(registry_of(request).make, name, config)
     return to_json(metric.described(), 201 if new else 200)
@@ -165,7 +97,7 @@ async def get_metric(
 ) -> Response:
     """Where a metric stands; waits until a judgement was learned, if asked to."""
     metric = await metric_of(request)
-    await _snapshot(request, metric)
+    await snapshot_of(request, metric)
     if min_sequence:
         await _learned(metric, min_sequence, timeout)
     return to_json(metric.described())
@@ -200,9 +132,9 @@ async def delete_metric(request: Request, name: str) -> Response:
 async def feedback(request: Request, name: str) -> Response:
     """Judgements: on the disk when this is answered, learned soon after."""
     registry, metric = registry_of(request), await metric_of(request)
-    known = await _with_items(request, metric)
+    known = await with_items(request, metric)
     width = metric.config.n_features
-    batch = await _parsed(request, bodies.feedback, known, width, registry.limits)
+    batch = await parsed(request, bodies.feedback, known, width, registry.limits)
     receipt = await asyncio.wait_for(asyncio.wrap_future(registry.append(metric, batch)), LONGEST)
     return to_json(receipt._asdict())
 
@@ -217,13 +149,9 @@ async def put_items(request: Request, name: str) -> Response:
     """Items, which judgements and questions may name by their ids."""
     registry, metric = registry_of(request), await metric_of(request)
     width = metric.config.n_features
-    new = await _parsed(request, bodies.new_items, width, registry.limits)
+    new = await parsed(request, bodies.new_items, width, registry.limits)
     items = await in_thread(registry.put_items, metric, new)
     return to_json({"items": len(items)})
-
-
-def _wants_arrow(request: Request) -> bool:
-    return bodies.ARROW in request.headers.get("accept", "")
 
 
 @router.post(
@@ -235,13 +163,13 @@ def _wants_arrow(request: Request) -> bool:
 async def distance(request: Request, name: str) -> Response:
     """Learned distances of pairs, and which are alike; Arrow if Accept says so."""
     registry, metric = registry_of(request), await metric_of(request)
-    known, snapshot = await _with_items(request, metric), await _snapshot(request, metric)
+    known, snapshot = await with_items(request, metric), await snapshot_of(request, metric)
     width = snapshot.metric.n_features_in_
-    pairs = await _parsed(request, bodies.pairs, known, width, registry.limits)
-    found: Floats = await _computed(snapshot.metric.pair_distance, pairs)
+    pairs = await parsed(request, bodies.pairs, known, width, registry.limits)
+    found: Floats = await computed(snapshot.metric.pair_distance, pairs)
     said = {"threshold": snapshot.threshold, "version": snapshot.version}
     alike = found <= snapshot.threshold
-    if _wants_arrow(request):
+    if wants_arrow(request):
         data = bodies.to_arrow({"distances": found, "alike": alike}, said)
         return Response(data, media_type=bodies.ARROW)
     return to_json({"distances": found.tolist(), "alike": alike.tolist(), **said})
@@ -256,20 +184,14 @@ async def distance(request: Request, name: str) -> Response:
 async def transform(request: Request, name: str) -> Response:
     """Points where Euclidean distance is the learned one; Arrow if Accept says so."""
     registry, metric = registry_of(request), await metric_of(request)
-    known, snapshot = await _with_items(request, metric), await _snapshot(request, metric)
+    known, snapshot = await with_items(request, metric), await snapshot_of(request, metric)
     width = snapshot.metric.n_features_in_
-    points = await _parsed(request, bodies.points, known, width, registry.limits)
-    found: Floats = await _computed(snapshot.embedding.transform, points)
-    if _wants_arrow(request):
+    points = await parsed(request, bodies.points, known, width, registry.limits)
+    found: Floats = await computed(snapshot.embedding.transform, points)
+    if wants_arrow(request):
         data = bodies.to_arrow({"vectors": found}, {"version": snapshot.version})
         return Response(data, media_type=bodies.ARROW)
     return to_json({"vectors": found.tolist(), "version": snapshot.version})
-
-
-async def _computed(compute: Callable[[Floats], Floats], points: Floats) -> Floats:
-    if len(points) <= FEW:
-        return compute(points)
-    return await run_in_threadpool(compute, points)
 
 
 @router.post(
@@ -280,9 +202,9 @@ async def _computed(compute: Callable[[Floats], Floats], points: Floats) -> Floa
 )
 async def neighbours(request: Request, name: str) -> Response:
     """Nearest items of an item, which is left out, or of a point."""
-    asked = await _asked(request, schemas.NeighboursBody)
+    asked = await asked_for(request, schemas.NeighboursBody)
     metric = await metric_of(request)
-    snapshot = await _snapshot(request, metric)
+    snapshot = await snapshot_of(request, metric)
     return to_json(await in_thread(_nearest, registry_of(request), metric, snapshot, asked))
 
 
@@ -319,7 +241,7 @@ def _nearest(
 )
 async def suggest(request: Request, name: str) -> Response:
     """Pairs of items to judge next; none that this judge has answered lately."""
-    asked = await _asked(request, schemas.SuggestBody)
+    asked = await asked_for(request, schemas.SuggestBody)
     registry, metric = registry_of(request), await metric_of(request)
     return to_json(await in_thread(_suggested, registry, metric, asked))
 
@@ -350,7 +272,7 @@ async def embedding(
 ) -> Response:
     """Some items in the plane, as the page shows them."""
     registry, metric = registry_of(request), await metric_of(request)
-    snapshot = await _snapshot(request, metric)
+    snapshot = await snapshot_of(request, metric)
 
     def take() -> dict[str, Any]:
         items = registry.items_of(metric)
@@ -363,7 +285,7 @@ async def embedding(
 @router.get("/{name}/course", dependencies=[read])
 async def course(request: Request, name: str) -> Response:
     """How learning went: losses, trust in experts, changes, features' shares."""
-    snapshot = await _snapshot(request, await metric_of(request))
+    snapshot = await snapshot_of(request, await metric_of(request))
     return to_json({**snapshot.course, "version": snapshot.version})
 
 
@@ -418,7 +340,7 @@ async def cut_log(
 )
 async def replay(request: Request, name: str) -> Response:
     """Learn another metric's log, with this one's settings."""
-    asked = await _asked(request, schemas.ReplayBody)
+    asked = await asked_for(request, schemas.ReplayBody)
     registry, metric = registry_of(request), await metric_of(request)
     identity: Identity = request.scope["identity"]
     if not identity.may("read", asked.source):
@@ -431,7 +353,7 @@ async def replay(request: Request, name: str) -> Response:
 async def events(request: Request, name: str) -> Response:
     """Server-sent events: ``progress``, where the metric stands; ``change``, noticed."""
     metric, state = await metric_of(request), request.app.state
-    await _snapshot(request, metric)
+    await snapshot_of(request, metric)
     if state.streams >= registry_of(request).limits.streams:
         raise Refused(429, "too many streams of events are open", retry_after=10)
     return StreamingResponse(_events(metric, state), media_type="text/event-stream")

@@ -32,6 +32,15 @@ FENCE = """
 INSERT INTO slots SELECT slot, 1 FROM unnest(%s::int[]) slot ORDER BY slot
 ON CONFLICT (slot) DO UPDATE SET fence = slots.fence + 1 RETURNING slot, fence
 """
+# A process that is stopped while it sends a statement in pieces is waited for without end, with all
+# that it has locked: only from version 17 on could PostgreSQL itself see to that.
+END_SILENT = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
+AND application_name = current_setting('application_name')
+AND state = 'active' AND wait_event = 'ClientRead'
+AND state_change < clock_timestamp() - make_interval(secs => %s)
+"""
 
 
 def share_of(rank: int, n_members: int, n_slots: int) -> int:
@@ -101,6 +110,7 @@ class Shares:
 
     def _balance(self, connection: "psycopg.Connection[Any]") -> None:
         """One look at who is there, and a step towards equal shares."""
+        connection.execute(END_SILENT.encode(), (self._limit,))
         seen = connection.execute(SEEN.encode()).fetchall()
         members = sorted(pid for is_member, _, pid in seen if is_member)
         taken = {slot for is_member, slot, _ in seen if not is_member}
