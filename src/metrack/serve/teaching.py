@@ -129,8 +129,10 @@ class Teaching:
         fence = self.database.fence(metric.number)
         try:
             found = self._load(metric) if fence is None else self.learning(metric, fence)
-            while found.sequence < metric.version:
-                self._learn(metric, found, min(AT_ONCE, metric.version - found.sequence))
+            told = metric.version
+            self.look(metric)  # a snapshot may have come before word of what is behind it
+            while found.sequence < told:
+                self._learn(metric, found, min(AT_ONCE, told - found.sequence))
             return found
         except ValueError as error:
             raise Refused(503, str(error)) from None
