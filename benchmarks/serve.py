@@ -2,7 +2,7 @@
 
 Everything runs on this machine: the server, and the clients as a process of their own each.
 
-    python benchmarks/serve.py [--seconds 20]
+    python benchmarks/serve.py [--seconds 20] [--database postgresql://...]
 """
 
 import os
@@ -30,9 +30,9 @@ BARS = {"learned": 5000.0, "p99": 20.0, "memory": 2048.0, "start": 10.0}
 
 
 class Running:
-    """A server process."""
+    """A server process, of a folder or of a database."""
 
-    def __init__(self, folder):
+    def __init__(self, source, *options):
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
             self.port = found.getsockname()[1]
@@ -42,9 +42,10 @@ class Running:
             "-m",
             "metrack.cli",
             "serve",
-            str(folder),
+            *(["--database", source] if isinstance(source, str) else [str(source)]),
             "--port",
             str(self.port),
+            *options,
         ]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         self.client = Client(f"http://127.0.0.1:{self.port}")
@@ -103,10 +104,10 @@ def ask(port, seconds, times):
     times.put(found)
 
 
-def load(seconds):
+def load(seconds, database=None):
     """Judgements a second, acknowledged and learned; times of answers; processor time each."""
     with tempfile.TemporaryDirectory() as folder:
-        server = Running(Path(folder) / "data")
+        server = Running(database or Path(folder) / "data")
         server.client.create("m", N_FEATURES)
         # What is compiled at the first pairs is no part of the load.
         receipt = server.client.feedback("m", *judged(np.random.default_rng(0), 600, N_FEATURES))
@@ -126,8 +127,8 @@ def load(seconds):
         for worker in workers:
             worker.join()
         sequence = server.client.describe("m")["sequence"]
-        while server.client.describe("m", min_sequence=sequence, timeout=60)["version"] < sequence:
-            continue
+        while server.client.describe("m")["version"] < sequence:
+            time.sleep(0.01)
         learned = total / (time.perf_counter() - start)
         each = 1e6 * (server.processor_time() - used) / total
         server.end()
@@ -163,7 +164,9 @@ def many():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20.0)
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--database", help="measured beside SQLite, in schemas of their own")
+    given = parser.parse_args()
+    seconds = given.seconds
     acknowledged, learned, latencies, each = load(seconds)
     p50, p99 = np.percentile(latencies, [50, 99])
     memory, started, loaded = many()
@@ -182,6 +185,10 @@ def main():
     print(f"  start             {started:9.1f} s    at most {BARS['start']:g}")
     print(f"  all read once in  {loaded:9.1f} s")
     missed = [name for name, ok in met.items() if not ok]
+    if given.database is not None:
+        import serve_shared  # which takes its servers and clients from here
+
+        missed += serve_shared.measured(given.database, seconds, learned)
     print("all bars are met" if not missed else f"missed: {', '.join(missed)}")
     sys.exit(bool(missed))
 

@@ -13,9 +13,10 @@ import metrack.evaluate
 import metrack.plots
 import metrack.river
 import metrack.streams
+from docs.figures import make_learners_table, make_real_drift
 from docs.studies import make_tables
 from metrack.estimators.base import FrozenMetric
-from metrack.estimators.sadl import DriftReport
+from metrack.estimators.drift_report import DriftReport
 from metrack.tracking.loop import track
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -52,6 +53,14 @@ def test_api_page_has_all_that_is_public(name):
 
 def test_the_studies_page_has_their_numbers():
     assert make_tables.filled() == make_tables.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_of_tracking_has_the_learners_of_today():
+    assert make_learners_table.filled() == make_learners_table.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_of_real_drift_has_what_was_measured():
+    assert make_real_drift.filled() == make_real_drift.PAGE.read_text(encoding="utf-8")
 
 
 def test_api_page_names_what_there_is():

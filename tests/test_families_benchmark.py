@@ -55,6 +55,50 @@ def test_tables_tell_which_bars_are_met(records):
     assert [bar.name for bar in families.bars(real[:1])][1:] == ["AUC - best single's, digits"]
 
 
+def test_answers_are_looked_at_where_few_are_alike_or_units_differ():
+    few, units = (
+        next(kind for kind in family_streams.ANSWERED if kind.name == name)
+        for name in ("10 %, switches", "switches")
+    )
+    found = families.benchmark(
+        Console(quiet=True), [few, units], (3001,), question=250, rates=(0.05, 0.2)
+    )
+    for record in found:
+        assert all(0.0 <= record[name] <= 1.0 for name in families.ANSWERS)
+        assert record["f1"] <= record["f1_best"] + 1e-12
+        assert record["ap_best"] >= record["ap_plain"] - 0.2
+    asked = [bar.name for bar in families.answer_bars(found)]
+    assert asked[:3] == [
+        "AP - best single's, few alike, 10 %, switches",
+        "best F1 - F1, few alike, 10 %, switches",
+        "calibration error, few alike, 10 %, switches",
+    ]
+    assert len(asked) == 6
+    assert "best by AP" in families.markdown(found)
+
+
+def test_other_streams_are_looked_at_as_before(records):
+    assert not set(families.ANSWERS) & set(records[0])
+    assert "best by AP" not in families.markdown(records)
+
+
+@pytest.mark.parametrize("share", family_streams.SHARES)
+def test_as_many_pairs_are_alike_as_asked(share):
+    kind = next(
+        kind for kind in family_streams.ANSWERED if kind.name == f"{100 * share:.0f} %, switches"
+    )
+    _, y = kind.make(1, 2_000).rows()
+    assert np.mean(y > 0) == pytest.approx(share, abs=0.02)
+
+
+def test_units_change_nothing_but_units():
+    kind = next(kind for kind in family_streams.ANSWERED if kind.family == family_streams.UNITS)
+    points, plain = kind.make(1, 60).points(0), family_streams.steady(1, 60).points(0)
+    units = points / plain
+    np.testing.assert_allclose(units, np.broadcast_to(units[0], units.shape), rtol=1e-6)
+    assert np.ptp(np.log10(units[0])) > 3.0
+
+
 def test_seeds_and_families_to_choose_on_are_apart_from_the_others():
     assert not set(families.DEVELOPMENT_SEEDS) & set(families.TEST_SEEDS)
     reported = {kind.family for kind in family_streams.REPORTED}

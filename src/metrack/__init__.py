@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from metrack.client import Client as Client
     from metrack.estimators.closure import implied_pairs as implied_pairs
     from metrack.estimators.comid import COMID as COMID
+    from metrack.estimators.drift_knn import DriftKNN as DriftKNN
     from metrack.estimators.from_labels import FromLabels as FromLabels
     from metrack.estimators.from_transformer import FromTransformer as FromTransformer
     from metrack.estimators.itml import ITML as ITML
@@ -32,6 +33,7 @@ __all__ = [
     "POLA",
     "SADL",
     "Client",
+    "DriftKNN",
     "FromLabels",
     "FromTransformer",
     "KernelSADL",

@@ -99,7 +99,13 @@ class Client:
         self.request("DELETE", self._path(name))
 
     def describe(self, name: str, min_sequence: int = 0, timeout: float = 5.0) -> dict[str, Any]:
-        """Where a metric stands; waits up to ``timeout`` until so much was learned."""
+        """Where a metric stands, once so much was learned.
+
+        Raises
+        ------
+        ServeError
+            With status 408, where it was not within ``timeout`` seconds.
+        """
         query = f"?min_sequence={min_sequence}&timeout={timeout}" if min_sequence else ""
         return self._json("GET", self._path(name) + query)
 
@@ -118,7 +124,7 @@ class Client:
         name : str
         pairs : array (n_pairs, 2, n_features), or pairs of ids of items
         y : array (n_pairs,)
-            +1 alike, -1 not alike, None unsure.
+            +1 alike, -1 not alike, or 1 and 0, or booleans; None unsure.
         ids : sequence of str, optional
             One for each judgement, by which repeated ones are known. Give those of your own system
             where there are any; otherwise each call makes new ones.
@@ -160,6 +166,13 @@ class Client:
         """Learned distances of pairs of points, or of ids of items."""
         found = self._pairs(self._path(name, "distance"), _pair_columns(pairs)[0])
         return np.array(found["distances"])
+
+    def probability(self, name: str, pairs: Any) -> Floats:
+        """How likely pairs of points, or of ids of items, are alike."""
+        found = self._pairs(self._path(name, "distance"), _pair_columns(pairs)[0])
+        if found["probabilities"] is None:
+            raise ValueError(f"metric {name!r} has a learner that tells no probabilities")
+        return np.array(found["probabilities"])
 
     def transform(self, name: str, X: Any) -> Floats:
         """Points, or items by id, where Euclidean distance is the learned one."""

@@ -17,6 +17,7 @@ Band = tuple[Floats, Floats, Floats]  # mean, low, high
 # Okabe and Ito's colours, told apart by all eyes; grey is for what is not a contestant.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255")
 GREY = "#555555"
+SHADE, PALER = 0.2, 3.0  # of an interval: its opacity, less where all cover a third of a panel
 ARROW: dict[str, Any] = {"arrowstyle": "-|>", "color": "black"}
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -118,15 +119,26 @@ def _draw_measure(
 ) -> None:
     dashes = iter(("--", ":", "-."))
     colours = iter(COLOURS * 9)
+    shade = _shade([band for name, band in methods.items() if name not in references])
     for name, (mean, low, high) in methods.items():
         if name in references:
             axes.plot(steps, 100 * mean, next(dashes), color=GREY, linewidth=1.2, label=name)
             continue
         colour = next(colours)
         axes.plot(steps, 100 * mean, color=colour, linewidth=1.6, label=name)
-        axes.fill_between(steps, 100 * low, 100 * high, color=colour, alpha=0.2, linewidth=0)
+        axes.fill_between(steps, 100 * low, 100 * high, color=colour, alpha=shade, linewidth=0)
     axes.set(ylim=(0, None))
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+
+
+def _shade(bands: Sequence[Band]) -> float:
+    """How dark intervals are: the paler, the more often they would cover the panel together.
+
+    Of few trials they are wide, and lines could not be told from the shades.
+    """
+    height = max((float(np.nanmax(high)) for _, _, high in bands), default=0.0)
+    covered = sum(float(np.nanmedian(high - low)) for _, low, high in bands)
+    return SHADE / max(1.0, PALER * covered / height) if height > 0.0 else SHADE
 
 
 def _shade_segments(axes: "Axes", marks: Marks, end: int) -> None:

@@ -14,7 +14,10 @@ PAIR_LEARNERS = {
 }
 MATRIX_LEARNERS = {name: at for name, at in PAIR_LEARNERS.items() if name != "KernelSADL"}
 ONLINE = PAIR_LEARNERS | {"OASIS": "metrack.estimators.oasis"}
-SAVED = ONLINE | {"FromLabels": "metrack.estimators.from_labels"}  # what a state may hold
+SAVED = ONLINE | {  # what a state may hold
+    "FromLabels": "metrack.estimators.from_labels",
+    "DriftKNN": "metrack.estimators.drift_knn",
+}
 ESTIMATORS = SAVED | {
     "FromTransformer": "metrack.estimators.from_transformer",
     "ITML": "metrack.estimators.itml",

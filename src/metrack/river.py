@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators import comid, kernel_sadl, sadl
+from metrack.estimators import comid, drift_knn, kernel_sadl, sadl
 from metrack.estimators.inputs import LARGEST
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairBuffer
@@ -23,19 +23,70 @@ except ImportError as error:
         'metrack.river needs River, which is not installed: pip install "metrack[river]"'
     ) from error
 
-__all__ = ["COMID", "SADL", "KernelSADL"]
+__all__ = ["COMID", "SADL", "DriftKNN", "KernelSADL"]
+
+
+class ByName:
+    """Points as dicts, in the columns of a model that grows wider as features come.
+
+    A subclass says how it starts (`_start`) and grows (`_widen`), each to a number of features.
+    """
+
+    max_features: int
+    _columns: dict[base.typing.FeatureName, int]
+
+    def _start(self, n_features: int) -> None:
+        raise NotImplementedError
+
+    def _widen(self, n_features: int) -> None:
+        raise NotImplementedError
+
+    @property
+    def features(self) -> list[base.typing.FeatureName]:
+        """The features seen so far, in the order of the learner's columns."""
+        return list(self._columns)
+
+    def _point(self, x: dict[base.typing.FeatureName, Any]) -> Floats:
+        """A row with a column for each feature, also for those that are new."""
+        names, values = list(x), _numbers(x)
+        if not x.keys() <= self._columns.keys():
+            self._add_columns([name for name in names if name not in self._columns])
+        return self._row(names, values)
+
+    def _known_point(self, x: dict[base.typing.FeatureName, Any]) -> Floats:
+        """A row with a column for each feature seen so far; others are left out."""
+        known = {name: value for name, value in x.items() if name in self._columns}
+        return self._row(list(known), _numbers(known))
+
+    def _row(self, names: list[base.typing.FeatureName], values: Floats) -> Floats:
+        point = np.zeros((1, len(self._columns)))
+        point[0, [self._columns[name] for name in names]] = values
+        return point
+
+    def _add_columns(self, names: list[base.typing.FeatureName]) -> None:
+        # In an order of their own: that of a dict's keys means nothing.
+        names.sort(key=lambda name: (str(name), str(type(name))))
+        columns = {name: i for i, name in enumerate([*self._columns, *names])}
+        if len(columns) > self.max_features:
+            raise ValueError(
+                f"x brings {len(names)} new features such as {names[0]!r}, which makes "
+                f"{len(columns)}; at most max_features={self.max_features} are learned: select or "
+                "hash features first, or set max_features"
+            )
+        (self._widen if self._columns else self._start)(len(columns))
+        self._columns = columns
 
 
 # A Transformer too: River's pipelines (0.26) hand what comes after a mere SupervisedTransformer the
 # features as they were before it.
-class MetricTransformer(base.SupervisedTransformer, base.Transformer):
+class MetricTransformer(ByName, base.SupervisedTransformer, base.Transformer):
     """A pair learner behind River's interface; see `SADL` and `COMID`."""
 
     _kind: ClassVar[type[OnlineLearner]]
 
     def __init__(
         self,
-        buffer_size: int = 256,
+        buffer_size: int = 1024,
         recent: float = 0.5,
         pairs_per_point: int = 4,
         seed: int | None = None,
@@ -60,11 +111,6 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
     def tracker(self) -> OnlineLearner:
         """The learner behind, with all its read-outs; ``features`` names its columns."""
         return self._tracker
-
-    @property
-    def features(self) -> list[base.typing.FeatureName]:
-        """The features seen so far, in the order of the learner's columns."""
-        return list(self._columns)
 
     @exclusive
     def learn_one(  # type: ignore[override]
@@ -96,15 +142,6 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
         point = self._point(x)
         if point.size:
             self._tracker.observe_points(point)
-
-    def _point(self, x: dict[base.typing.FeatureName, Any]) -> Floats:
-        """A row with a column for each feature, also for those that are new."""
-        names, values = list(x), _numbers(x)
-        if not x.keys() <= self._columns.keys():
-            self._add_columns([name for name in names if name not in self._columns])
-        point = np.zeros((1, len(self._columns)))
-        point[0, [self._columns[name] for name in names]] = values
-        return point
 
     @exclusive
     def transform_one(
@@ -138,22 +175,12 @@ class MetricTransformer(base.SupervisedTransformer, base.Transformer):
         )
         return embedded
 
-    def _add_columns(self, names: list[base.typing.FeatureName]) -> None:
-        # In an order of their own: that of a dict's keys means nothing.
-        names.sort(key=lambda name: (str(name), str(type(name))))
-        columns = {name: i for i, name in enumerate([*self._columns, *names])}
-        if len(columns) > self.max_features:
-            raise ValueError(
-                f"x brings {len(names)} new features such as {names[0]!r}, which makes "
-                f"{len(columns)}; at most max_features={self.max_features} are learned: select or "
-                "hash features first, or set max_features"
-            )
-        if self._columns:
-            self._tracker.widen(len(columns))
-            self._buffer.widen(len(columns))
-        else:
-            self._tracker.start(len(columns))
-        self._columns = columns
+    def _start(self, n_features: int) -> None:
+        self._tracker.start(n_features)
+
+    def _widen(self, n_features: int) -> None:
+        self._tracker.widen(n_features)
+        self._buffer.widen(n_features)
 
 
 class SADL(MetricTransformer):
@@ -271,6 +298,86 @@ class KernelSADL(MetricTransformer):
         point[0, columns] = values
         embedded: Floats = self._tracker.transform_aligned(point)[0]
         return embedded
+
+
+class DriftKNN(ByName, base.Classifier):
+    """Nearest neighbours that follow drift; see `metrack.DriftKNN`.
+
+    Features may appear and disappear, in whatever units they come: one that is missing counts as 0.
+
+    Parameters
+    ----------
+    window
+        Points of the longest window.
+    seed
+        Same seed, same model.
+    max_features
+        Most features that a stream may bring; a point with more is refused.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from metrack.river import DriftKNN
+    >>> accuracy = metrics.Accuracy()
+    >>> evaluate.progressive_val_score(datasets.Phishing(), DriftKNN(seed=0), accuracy)
+    Accuracy: ...
+    >>> accuracy.get() > 0.88
+    True
+    """
+
+    def __init__(
+        self, window: int = 5000, seed: int | None = None, max_features: int = 4096
+    ) -> None:
+        self.window = window
+        self.seed = seed
+        self.max_features = whole("max_features", max_features)
+        self._model = drift_knn.DriftKNN(window, seed)
+        self._columns: dict[base.typing.FeatureName, int] = {}
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @property
+    def model(self) -> drift_knn.DriftKNN:
+        """The `metrack.DriftKNN` behind, with its reports; ``features`` names its columns."""
+        return self._model
+
+    @exclusive
+    def learn_one(self, x: dict[base.typing.FeatureName, Any], y: Hashable) -> None:
+        """Learn a point.
+
+        Parameters
+        ----------
+        x
+            Numbers.
+        y
+            Class label of any kind.
+        """
+        point = self._point(x)
+        if point.size:
+            self._model.follow(point, [y])
+
+    def predict_proba_one(
+        self, x: dict[base.typing.FeatureName, Any], **kwargs: Any
+    ) -> dict[Any, float]:
+        """Probability of each class; features that have never been learned from are left out.
+
+        Parameters
+        ----------
+        x
+            Numbers.
+        """
+        if not self._columns:
+            return {}
+        found = self._model.shares(self._known_point(x))[0]
+        return dict(zip(self._model.labels(), found.tolist(), strict=True))
+
+    def _start(self, n_features: int) -> None:
+        self._model.start(n_features)
+
+    def _widen(self, n_features: int) -> None:
+        self._model.widen(n_features)
 
 
 def _numbers(x: dict[base.typing.FeatureName, Any]) -> Floats:

@@ -16,6 +16,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 
-from metrack.migrations import VERSION, migrated
+from metrack.migrations import OLDEST, VERSION, migrated
 from metrack.migrations import Arrays as Arrays
 
 FORMAT = "metrack-state"
@@ -86,11 +87,13 @@ class StateFolder:
         self.path = path
 
     def __enter__(self) -> Self:
+        self._made = not self.path.exists()
         _make_folder(self.path)
         # Opened for appending: a second process must not wipe out the first one's number.
         self._lock: IO[str] = open(self.path / LOCK, "a+", encoding="ascii")
         try:
             lock_file(self._lock)
+            _check_same(self._lock, self.path / LOCK)
         except OSError:
             self._lock.seek(0)
             owner = self._lock.read(20).strip() or "unknown"
@@ -110,7 +113,16 @@ class StateFolder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if not _generations(self.path):
+            self._take_back()
         self._lock.close()
+
+    def _take_back(self) -> None:
+        """Leave nothing where nothing was written."""
+        with suppress(OSError):  # some systems keep a file that is open
+            os.unlink(self.path / LOCK)
+            if self._made:
+                os.rmdir(self.path)
 
     def write(self, state: State) -> None:
         """Add a generation; what a crash left over and the oldest ones go."""
@@ -159,6 +171,10 @@ def read(path: Path) -> State:
 
 
 def _read_newest(path: Path) -> State:
+    if path.is_file():
+        raise ForeignStateError(
+            f"{path} is a file that holds no state; give the folder that a state was saved to"
+        )
     if not path.is_dir():
         raise MissingStateError(
             f"{path}: no such folder; give the folder that a state was saved to, by save() or by "
@@ -336,6 +352,11 @@ def _unpack_manifest(data: bytes, file: object) -> dict[str, Any]:
         raise CorruptStateError(f"{file} does not match its checksum: it was damaged or changed")
     if type(found) is not int or found < 1:
         raise CorruptStateError(f"{file} has no known format: version {found!r}")
+    if found < OLDEST:
+        raise ForeignStateError(
+            f"{file} has format {found}, of a metrack that was never released, and is read no "
+            "more: learn its judgements anew"
+        )
     return manifest
 
 
@@ -402,3 +423,9 @@ def lock_file(file: IO[str]) -> None:
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _check_same(file: IO[str], path: Path) -> None:
+    """Refuse a lock that another process took away after this one had opened it."""
+    if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+        raise FileNotFoundError(f"{path} is another file by now")

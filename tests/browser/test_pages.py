@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,48 @@ def test_pages_show_without_faults(browser, server, name, look):
         found = Axe().run(page)["violations"]
         grave = [each for each in found if each["impact"] in ("serious", "critical")]
         assert grave == [], json.dumps(grave, indent=1)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_load_settles(server, name, tmp_path):
+    """A virtual clock stands still while a request is open: with one that never ends, for ever."""
+    chromium = os.environ["METRACK_BROWSER"], "--headless=new", "--no-sandbox", "--disable-gpu"
+    options = "--virtual-time-budget=3000", f"--user-data-dir={tmp_path}", "--dump-dom"
+    url = server.url + PAGES[name]
+    found = subprocess.run([*chromium, *options, url], capture_output=True, text=True, timeout=60)
+    shown = {"all": ">shop</a>", "metric": "<circle", "empty": "no items", "judge": "item "}
+    assert shown[name] in found.stdout
+
+
+def test_home_needs_no_scrolling_sideways(browser, server):
+    with Watched(browser, server, **LOOKS["small"]) as watched:
+        page = watched.open("/")
+        settled(page, "all")
+        wide = "nodes => nodes.filter(n => n.scrollWidth > n.clientWidth).map(n => n.outerHTML)"
+        assert page.locator("main, .panel").evaluate_all(wide) == []
+        expect(page.get_by_role("link", name="judge pairs of shop")).to_be_in_viewport()
+
+
+def test_items_are_shown_as_soon_as_there_are_some(browser, server, client):
+    client.create("late", 64)
+    with Watched(browser, server) as watched:
+        page = watched.open("/m/late")
+        expect(page.get_by_text("There are no items.")).to_be_visible()
+        points = np.random.default_rng(0).normal(size=(500, 64))
+        client.put_items("late", [str(i) for i in range(500)], points)
+        expect(page.locator("#embedding circle")).to_have_count(500)
+    client.delete("late")
+
+
+def test_one_judgement_is_one_pair(browser, server, client):
+    client.create("one", 2)
+    receipt = client.feedback("one", [[[1, 2], [3, 4]]], [1])
+    client.describe("one", min_sequence=receipt.sequence, timeout=60)
+    with Watched(browser, server) as watched:
+        page = watched.open("/m/one")
+        expect(page.locator("#facts")).to_contain_text("1 pair")
+        expect(page.locator("#facts")).not_to_contain_text("1 pairs")
+    client.delete("one")
 
 
 def test_metric_page_tells_what_the_server_knows(browser, server, client):

@@ -3,7 +3,7 @@
 Each was written after 40 pairs; the JSON file beside it says what the same process then learned
 from 40 more. They load for ever. A new format gets a folder of its own, once and for all:
 
-    python -m tests.estimators.golden_states v3
+    python -m tests.estimators.golden_states v4
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from metrack import COMID, LEGO, OASIS, POLA, SADL, FromLabels, KernelSADL, OnlineITML
+from metrack import COMID, LEGO, OASIS, POLA, SADL, DriftKNN, FromLabels, KernelSADL, OnlineITML
 
 GOLDEN = Path(__file__).with_name("golden")
 N_PAIRS = 40  # before the state, and again after it
@@ -31,30 +31,26 @@ LEARNERS = {
     "sadl-ader": lambda: SADL(combiner="ader", divergence="frobenius", output="best"),
     "sadl-kinds": lambda: SADL(),
     "sadl-wide": lambda: SADL(),
-    "sadl-additive": lambda: SADL(),  # since there are additive learners
-    "sadl-additive-wide": lambda: SADL(),
-    "sadl-leading": lambda: SADL(),  # since some learners work on leading directions
-    "sadl-moments": lambda: SADL(),  # since there are moment learners
     "kernel": lambda: KernelSADL(n_landmarks=8),
     "itml": lambda: OnlineITML(),
     "lego": lambda: LEGO(scale=None),
     "pola": lambda: POLA(n_components=2),
     "oasis": lambda: OASIS(),
     "from-labels": lambda: FromLabels(SADL(), buffer_size=12, random_state=5),
+    "drift-knn": lambda: DriftKNN(window=10, random_state=5),
 }
 
 
 def stream(name):
     """What a learner is taught, in two halves; numpy keeps these numbers the same for ever."""
     rng = np.random.RandomState(0)
-    wide = {"comid-frame": 6, "sadl-wide": 66, "sadl-additive-wide": 66, "sadl-leading": 14}
-    wide |= {"sadl-moments": 14}
+    wide = {"comid-frame": 6, "sadl-kinds": 14, "sadl-wide": 66}
     n_features = wide.get(name, 3)
     size = 3 if name == "oasis" else 2
     tuples = rng.standard_normal((2 * N_PAIRS, size, n_features))
     if name == "oasis":
         return [(half,) for half in np.split(tuples, 2)]
-    if name == "from-labels":
+    if name in ("from-labels", "drift-knn"):
         points = tuples[:, 0]
         labels = np.where(points[:, 0] > 0.0, "right", "left")
         return list(zip(np.split(points, 2), np.split(labels, 2), strict=True))
@@ -65,6 +61,12 @@ def stream(name):
 def outcome(learner, second_half):
     """What a learner says while and after it goes on."""
     losses = []
+    if isinstance(learner, DriftKNN):
+        predicted = learner.observe(*second_half).tolist()
+        return {
+            "right": [float(a == b) for a, b in zip(predicted, second_half[1], strict=True)],
+            "probabilities": learner.predict_proba(second_half[0]).tolist(),
+        }
     if isinstance(learner, FromLabels):
         learner.partial_fit(*second_half)
     else:

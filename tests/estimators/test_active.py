@@ -261,7 +261,7 @@ def test_what_is_forgotten_is_replayed_no_more(learner):
     learner.observe(POINTS[wrong], -judged(wrong))
     assert learner.forget(POINTS[wrong[:, ::-1]]) == 30
     assert learner.forget(POINTS[wrong]) == 0
-    recent = learner.engine_.recent
+    recent = learner.engine_.spaces[0].recent
     assert np.sum(recent.y != 0.0) == 100
     assert learner.n_pairs_seen_ == 130
     learner.observe(POINTS[wrong], judged(wrong))  # and is learned anew when it is judged anew
@@ -269,10 +269,10 @@ def test_what_is_forgotten_is_replayed_no_more(learner):
 
 
 def test_on_a_basis_the_last_pairs_are_forgotten():
-    points = np.random.default_rng(3).normal(size=(400, 80))
+    points = np.random.default_rng(3).normal(size=(400, 390))
     rows, y = np.arange(400).reshape(200, 2), np.tile([1, -1], 100)
     tracker = SADL().fit(points[rows], y)
-    recent = tracker.engine_.recent
+    recent = tracker.engine_.spaces[0].recent
     before = np.count_nonzero(recent.y)
     assert tracker.forget(points[rows[180:, ::-1]]) == 20
     assert tracker.forget(points[rows[180:]]) == 0

@@ -99,10 +99,13 @@ def label(value):
 
 
 BAD_Y = {
-    "0": (
+    "0 and -1": (
         label(0),
-        r"y\[3\] = 0; labels are \+1 \(alike\) or -1 .* pass 2 \* numpy.asarray\(y\) - 1",
+        r"y\[3\] = 0, but y\[1\] = -1: not alike is either -1 or 0",
     ),
+    "0.0 and -1": ([0.0, 1.0, -1.0, 1.0, 1.0], r"y\[2\] = -1, but y\[0\] = 0: not alike is"),
+    "false and -1": ([False, -1, 1, 1, 1], r"y\[1\] = -1, but y\[0\] = 0: not alike is"),
+    "true and None": ([True, None, True, True, True], r"y\[1\] = None; labels are"),
     "2": (label(2), r"y\[3\] = 2; labels are"),
     "0.5": (label(0.5), r"y\[3\] = 0.5; labels are"),
     "NaN": (label(np.nan), r"y\[3\] = nan; labels are"),
@@ -111,7 +114,6 @@ BAD_Y = {
     "text": (["a", *GOOD_Y[1:]], r"y\[0\] = 'a'; labels are"),
     "numbers as text": (GOOD_Y.astype(str), r"y\[0\] = '1'; labels are"),
     "number as text": (np.array(label("-1"), object), r"y\[[03]\] = '-?1'; labels are"),
-    "booleans": (np.ones(N, bool), r"y\[0\] = True; labels are"),
     "complex": (GOOD_Y + 0j, r"y\[0\] = \(1\+0j\); labels are"),
     "no labels": (None, r"requires y to be passed, but the target y is None"),
     "too few": (GOOD_Y[1:], r"one label per pair: 5 pairs, but y has shape \(4,\)"),
@@ -209,8 +211,6 @@ def test_row_numbers(learner, stream, kind, sparse):
         (([], [], 1), r"pairs has 0 feature\(s\)"),
         ((0, 1, 1), r"for pairs of row numbers, pass the points"),
         ((None, None, 1), r"pairs must have shape"),
-        (([0] * 6, [0] * 6, 0), r"y\[0\] = 0; labels are"),
-        (([0] * 6, [0] * 6, True), r"y\[0\] = True; labels are"),
         (([0] * 6, [0] * 6, "1"), r"y\[0\] = '1'; labels are"),
         (([0] * 6, [0] * 6, None), r"y\[0\] = None; labels are"),
         (([0] * 6, [0] * 6, [1]), r"one label per pair: 1 pairs, but y has shape \(1, 1\)"),
@@ -302,6 +302,7 @@ BAD_SETTINGS = {
     "schedule": (*WORDS, None),
     "step": (*WORDS, None),
     "init": (*WORDS, None),
+    "threshold": (*WORDS, None, {"precision": 2.0}, {}),
     "psd": (*WORDS, None),
     "scale": (*WORDS, 1.0),
     "rho": NOT_POSITIVE,

@@ -1,5 +1,7 @@
 """The embedding as scikit-learn has it: names, data frames, widths and types, of every learner."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -57,6 +59,28 @@ def test_names_of_columns(fitted):
     names = fitted.get_feature_names_out()
     width = fitted.transform(STREAM.points).shape[1]
     assert names.tolist() == [f"{prefix}{i}" for i in range(width)]
+
+
+def test_it_is_a_linear_layer(fitted):
+    if not hasattr(fitted, "to_linear"):
+        assert isinstance(fitted, FromLabels)  # what it puts out is its learner's
+        fitted = fitted.learner_.for_neighbours()
+    weight, bias = fitted.to_linear()
+    expected = fitted.transform(STREAM.points)
+    assert bias.shape == (expected.shape[1],)
+    assert_allclose(STREAM.points @ weight.T + bias, expected, atol=1e-10)
+    weight[:] = 0.0  # a copy
+    assert_array_equal(fitted.transform(STREAM.points), expected)
+
+
+def test_the_layer_has_the_columns_that_were_asked_for():
+    stream = make_stream(66)
+    for learner in SADL(n_components=2), SADL(), POLA(n_components=3):
+        fitted = learner.fit(stream.pairs, stream.y)
+        weight, bias = fitted.to_linear()
+        expected = fitted.transform(stream.points)
+        assert weight.shape == (expected.shape[1], 66)
+        assert_allclose(stream.points @ weight.T + bias, expected, atol=1e-8)
 
 
 def test_data_frames(fitted):
@@ -148,3 +172,22 @@ def test_widths_while_nothing_is_learned():
         2,
         2,
     )
+
+
+@pytest.mark.parametrize("points", [STREAM.points, sp.csr_array(STREAM.points)])
+def test_repr_does_not_print_the_points(points):
+    shape = r"<\w+ of 100 x 6>"
+    tracker = SADL(preprocessor=points, random_state=3)
+    assert re.fullmatch(rf"SADL\(preprocessor={shape}, random_state=3\)", repr(tracker))
+    window = SlidingWindow(ITML(preprocessor=points), every=7)
+    assert re.fullmatch(
+        rf"SlidingWindow\(every=7, learner=ITML\(preprocessor={shape}\)\)", repr(window)
+    )
+    assert tracker.preprocessor is points
+    assert len(tracker._repr_html_()) < len(SADL()._repr_html_()) + 2000
+
+
+def test_repr_of_the_rest_is_scikit_learns():
+    assert repr(SADL(preprocessor=abs)) == "SADL(preprocessor=<built-in function abs>)"
+    assert repr(FromLabels(COMID(rho=0.5))) == "FromLabels(learner=COMID(rho=0.5))"
+    assert repr(SADL(preprocessor=[[1, 2], [3, 4]])) == "SADL(preprocessor=<list of 2>)"

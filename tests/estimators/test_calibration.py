@@ -126,7 +126,7 @@ def test_calibration_of_learners(learner, stream, strategy):
 
 
 ERRORS = [
-    ({"strategy": "best"}, r"strategy='best'; choose one of 'accuracy', 'f_beta', 'max_tpr'"),
+    ({"strategy": "best"}, r"strategy='best'; choose one of 'accuracy', 'f1', 'f_beta', 'max_tpr'"),
     ({"strategy": None}, r"strategy=None; choose one of"),
     ({"strategy": ["accuracy"]}, r"strategy=\['accuracy'\]; choose one of"),
     ({"strategy": "max_tpr"}, r"'max_tpr' needs a min_rate in \[0, 1\], got None"),

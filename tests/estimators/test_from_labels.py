@@ -250,7 +250,8 @@ def test_drifting_labels_are_followed():
     before, after = blobs(1000, feature=0, seed=1), blobs(1000, feature=3, seed=2)
     # Plain distance has a sixth in each feature. SADL's metric for neighbours is drawn towards what
     # varies within classes, which is all features alike: it has less than its metric for pairs.
-    for learner, least in ((SADL(), 0.25), (COMID(), 0.5)):
+    # Half of what the buffer has in the end is from before.
+    for learner, least in ((SADL(), 0.25), (COMID(), 0.4)):
         model = FromLabels(learner, random_state=0).fit(*before)
         shares = np.diag(model.get_mahalanobis_matrix())
         assert shares.argmax() == 0

@@ -8,29 +8,33 @@ from metrack import SADL, FromLabels
 from metrack.estimators.resolved import rows
 from metrack.evaluate import leave_one_out_error
 from metrack.streams import DriftingClusters, abrupt
-from tests.estimators import golden_states
 from tests.estimators.learners import make_stream, state
 
-MOMENT = ["moment"] * 4
-WIDE = ["target"] * 6 + ["plain", "additive"] + MOMENT
-FEW = ["target"] * 8 + ["plain"] + ["additive"] * 3 + MOMENT  # features: all lead
-KINDS = ["target"] * 8 + ["leading"] * 3 + ["plain"] + ["additive"] * 3 + MOMENT
+
+def table(n_features):
+    """Kind and features of each learner, by the settings' own account."""
+    return [
+        (bank.name, space.view)
+        for space in SADL().resolve(n_features).spaces
+        for bank in (each.build(1) for each in space.banks)
+        for _ in bank.mu
+    ]
 
 
-def test_experts_tell_who_is_trusted():
-    stream = make_stream(13)
+@pytest.mark.parametrize("n_features", [5, 13, 70])
+def test_experts_tell_who_is_trusted(n_features):
+    stream = make_stream(n_features)
     tracker = SADL(experts="kinds").fit(stream.pairs, stream.y)
     experts = tracker.experts_
-    assert [each.kind for each in experts] == KINDS
+    assert [(each.kind, each.space) for each in experts] == table(n_features)
     assert sum(each.weight for each in experts) == pytest.approx(1.0)
     np.testing.assert_allclose([each.weight for each in experts], tracker.weights_)
-    assert [each.learning_rate for each in experts[5:8]] == [0.8, 0.5, 0.03]
-    assert [each.learning_rate for each in experts[8:11]] == [0.3, 0.1, 0.03]
-    assert [each.memory for each in experts[8:11]] == [64, 64, 256]
-    assert (experts[11].memory, experts[11].learning_rate) == (np.inf, 0.0)
-    assert [each.learning_rate for each in experts[12:15]] == [0.3, 0.06, 0.06]
-    assert [each.memory for each in experts[15:]] == [200, 200, 800, 800]
-    assert (0.5 / 0.3) ** 2 <= tracker.drift_report().effective_window <= 1024
+    for view in ("as they come", "own"):
+        plain = [each for each in experts if (each.kind, each.space) == ("plain", view)]
+        assert [(each.memory, each.learning_rate) for each in plain] == [(np.inf, 0.0)]
+    leading = [each for each in experts if each.kind == "leading"]
+    assert len(leading) == (n_features == 13)  # with fewer features all lead; more have a basis
+    assert 1.0 <= tracker.drift_report().effective_window <= tracker.n_pairs_seen_
     cover = SADL(experts="cover").fit(stream.pairs, stream.y)
     assert {each.kind for each in cover.experts_} == {"margin"}
     np.testing.assert_array_equal([each.memory for each in cover.experts_], cover.scales_)
@@ -60,16 +64,20 @@ def test_units_and_order_of_features(n_features):
 
 
 def test_learners_of_many_directions_replay_less():
-    narrow, wide, fast, _, additive, moment = SADL(experts="kinds").resolve(200).banks
-    assert (narrow.width, wide.width, fast.width, additive.width) == (16, 176, 176, 176)
-    assert (moment.width, moment.every) == (24, 128)
-    replays = [max(each.replays for each in bank.learners) for bank in (narrow, wide, fast)]
-    assert replays == [8, 2, 2]
-    for n_features, replays in ((25, 16), (64, 6)):
-        *whole, leading, _, _, _, _ = SADL(experts="kinds").resolve(n_features).banks
-        assert ([bank.width for bank in whole], leading.directions) == ([0, 0, 0], 12)
-        found = [max(each.replays for each in bank.learners) for bank in (*whole, leading)]
-        assert found == [replays, replays, replays, 8]
+    def replays(n_features):
+        banks = [b for space in SADL().resolve(n_features).spaces for b in space.banks]
+        targets = [bank for bank in banks if getattr(bank, "learns", "") == "target"]
+        return {b.width: max(each.replays for each in b.learners) for b in targets}
+
+    assert replays(25) == {0: 16}
+    assert replays(64) == {0: 6}
+    assert replays(200) == {16: 8, 128: 2, 176: 2}
+
+
+def test_beyond_some_width_no_learner_works_on_all_features():
+    for n_features, whole in ((25, True), (300, True), (600, False)):
+        found = [s for s in SADL().resolve(n_features).spaces if not s.on_basis]
+        assert bool(found) == whole
 
 
 @pytest.mark.parametrize(
@@ -99,9 +107,6 @@ def test_the_embedding_for_neighbours():
     ]
     assert errors[0] <= errors[1] + 0.01
     assert errors[0] < 0.5 * errors[2]
-    np.testing.assert_allclose(
-        np.trace(view.get_mahalanobis_matrix()), np.sum(tracker.components_**2)
-    )
     before = view.components_.copy()
     tracker.partial_fit(pairs[:50], y[:50])
     np.testing.assert_array_equal(view.components_, before)
@@ -121,10 +126,6 @@ def test_from_labels():
     assert leave_one_out_error(model.transform(X), y) < 0.1
 
 
-def kinds_of(tracker):
-    return [each.kind for each in tracker.experts_]
-
-
 def bank_of(tracker, name):
     return next(bank for bank in tracker.engine_.banks if bank.name == name)
 
@@ -132,41 +133,30 @@ def bank_of(tracker, name):
 def test_with_more_features_the_same_kinds_go_on():
     stream = make_stream(5)
     tracker = SADL().partial_fit(stream.pairs, stream.y)
-    assert kinds_of(tracker) == FEW
-    form = bank_of(tracker, "additive").learners.matrix
+    seen, form = tracker.n_pairs_seen_, bank_of(tracker, "additive").learners.matrix
+    M = tracker.get_mahalanobis_matrix()
+    before = {(each.kind, each.space): each.weight for each in tracker.experts_}
     tracker.widen(64)
     np.testing.assert_array_equal(bank_of(tracker, "additive").learners.matrix[:, :5, :5], form)
-    assert kinds_of(tracker) == KINDS
-    np.testing.assert_array_equal(tracker.weights_[8:11], 0.0)  # they start now
-    seen = tracker.n_pairs_seen_
+    # But for the prior of the one that starts now.
+    np.testing.assert_allclose(tracker.get_mahalanobis_matrix()[:5, :5], M, atol=1e-2 * M.max())
+    experts = tracker.experts_
+    assert [(each.kind, each.space) for each in experts] == table(64)
+    assert [each.weight for each in experts if each.kind == "leading"] == [0.0]  # it starts now
+    own = [each.weight for each in experts if (each.kind, each.space) == ("gradient", "own")]
+    assert own == pytest.approx([before["gradient", "own"]], abs=0.01)
     tracker.widen(70)
-    assert kinds_of(tracker) == WIDE
+    assert [(each.kind, each.space) for each in tracker.experts_] == table(70)
     assert tracker.n_pairs_seen_ == seen
-    basis, after = tracker.engine_.basis.vectors, bank_of(tracker, "additive").learners.matrix
-    np.testing.assert_allclose((basis @ after[0] @ basis.T)[:5, :5], form[0], atol=1e-9)
     wide = np.pad(stream.pairs, ((0, 0), (0, 0), (0, 65)))
+    assert tracker.score(wide, stream.y) > 0.8
     assert np.isfinite(tracker.observe(wide, stream.y)).all()
-    tracker.engine_.check()
-
-
-def test_a_state_of_earlier_learners_goes_on_with_others_when_it_is_widened():
-    tracker = metrack.load(golden_states.GOLDEN / "v3" / "sadl-kinds")
-    assert kinds_of(tracker) == ["margin"] * 3 + ["target"] * 5 + ["plain"]
-    trusted, go_on = tracker.weights_[3:], [0, 1, 2, 3, 4, 8]
-    tracker.widen(4)
-    assert kinds_of(tracker) == FEW
-    # Bets have a prior of 1/n, and n is 12 where it was 9.
-    np.testing.assert_allclose(tracker.weights_[go_on], trusted / trusted.sum(), rtol=12 / 9 - 1)
-    assert tracker.weights_[go_on].sum() == pytest.approx(1.0)  # the others start now
-    stream = make_stream(4)
-    assert np.isfinite(tracker.observe(stream.pairs, stream.y)).all()
-    assert (tracker.weights_ > 0.0).all()
     tracker.engine_.check()
 
 
 def test_what_settings_came_to_reads_as_text():
     found = dict(rows(SADL(experts="kinds").resolve(25)))
-    assert found["always_on 1: learns"] == "target"
-    first = found["always_on 1: learners"].split("; ")[0]
-    assert first == "learning_rate 0.2, rho 0.007, replays 16, window 64, outside 1"
-    assert found["additive 6: learners"] == "learning_rate 0.3, forgets 0.0003"
+    assert found["as they come, always_on 1: learns"] == "target"
+    first = found["as they come, always_on 1: learners"].split("; ")[0]
+    assert first == "learning_rate 0.05, rho 0.0033, replays 16, window 256, outside 1"
+    assert found["own, gradient 4: every"] == "16"

@@ -71,10 +71,11 @@ def test_what_auto_stands_for(name):
     ],
 )
 def test_which_experts_settings_bring(settings, kinds):
-    found = [bank.kind for bank in SADL(**settings).resolve(6).banks]
-    assert found == (
-        ["always_on"] * 3 + ["plain"] + ["additive"] * 2 + ["moment"] if kinds else ["mirror"]
-    )
+    resolved = SADL(**settings).resolve(6)
+    spaces = resolved.spaces if kinds else [resolved]
+    found = [[bank.kind for bank in space.banks] for space in spaces]
+    own = ["always_on", "additive", "moment", "gradient", "plain"]
+    assert found == ([["always_on", "additive", "moment", "plain"], own] if kinds else [["mirror"]])
 
 
 def test_the_combiner_and_the_units():
@@ -118,7 +119,7 @@ def test_a_saved_learner_goes_on_as_what_its_settings_came_to(tmp_path, monkeypa
     stream = make_stream(6, 100)
     learner = SADL().fit(stream.pairs, stream.y)
     learner.save(tmp_path)
-    monkeypatch.setattr("metrack.estimators.kinds.WHOLE_REPLAYS", 5)
+    monkeypatch.setattr("metrack.estimators.kinds.MOST_REPLAYS", 5)
     loaded = metrack.load(tmp_path)
     assert loaded.resolved_ == learner.resolved_ != loaded.resolve(6)
     more = make_stream(6, 100, seed=1)

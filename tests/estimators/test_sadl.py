@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrack import SADL
+from metrack import SADL, KernelSADL
 from metrack.engine.ensemble import cover as engine_cover
 from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.engine.numerics.pairs import Pairs
@@ -175,6 +175,15 @@ def test_recovers_after_a_switch_and_says_so():
     assert set(report.features[:2]) == {0, 1}
     assert calm.effective_window > 1
     assert 2000 < report.pairs_since_change <= 3000
+
+
+@pytest.mark.parametrize("make", [SADL, SADL.as_published, KernelSADL])
+def test_the_effective_window_holds_no_pairs_that_were_not_learned(make):
+    pairs, y = np.random.default_rng(0).normal(size=(3, 2, 4)), [1, -1, 1]
+    tracker = make()
+    for seen in range(1, 4):
+        tracker.partial_fit(pairs[seen - 1 : seen], y[seen - 1 : seen])
+        assert 1.0 <= tracker.effective_window_ <= seen
 
 
 def test_published_settings_can_be_overridden():

@@ -229,7 +229,7 @@ BAD = {
         lambda s: (np.where(s.pairs == s.pairs[3, 1, 0], np.nan, s.pairs), s.y),
         "contains NaN",
     ),
-    "label": (lambda s: (s.pairs, 0 * s.y), r"y\[0\] = 0; labels are"),
+    "label": (lambda s: (s.pairs, 2 * s.y), r"y\[0\] = -?2; labels are"),
     "width": (lambda s: (s.pairs[:, :, 1:], s.y), "pairs has 3 features, but"),
     "few labels": (lambda s: (s.pairs, s.y[1:]), "one label per pair"),
     "no labels": (lambda s: (s.pairs, None), "requires y to be passed"),

@@ -176,7 +176,7 @@ def test_pairs_of_equal_points_are_no_obstacle():
             lambda: comparator_losses(np.ones((3, 2, 2)), [1, 1, 1], (np.eye(2), [1, 1])),
             "threshold must",
         ),
-        (lambda: comparator_losses(np.ones((1, 2, 2)), [0], (np.eye(2), 1)), r"y\[0\] = 0"),
+        (lambda: comparator_losses(np.ones((1, 2, 2)), [2], (np.eye(2), 1)), r"y\[0\] = 2"),
         (lambda: best_fixed(np.ones((1, 2, 2)), [1], rho=-1), "rho is -1"),
         (lambda: best_fixed(np.ones((1, 2, 2)), [1], loss="hing"), "loss"),
     ],

@@ -46,3 +46,18 @@ def test_a_figure_of_a_stream_without_drift():
     figure = plots.tracking(np.zeros(10), np.array([5, 10]), panels, ["raw"], [(0, "only")])
     assert len(figure.axes) == 2
     assert [line.get_label() for line in figure.axes[1].lines] == ["a", "raw"]
+
+
+@pytest.mark.parametrize(("width", "darkest"), [(0.02, 0.8), (0.5, 0.25)])
+def test_shades_hide_no_lines(width, darkest):
+    """Seven intervals on one another, as of few trials, leave more to be seen than they cover."""
+    steps, mean = np.array([5, 10]), np.array([0.5, 0.9])
+    band = mean, mean - width / 2, mean + width / 2
+    panels = {"error": dict.fromkeys("abcdefg", band)}
+    axes = plots.tracking(np.zeros(10), steps, panels, [], [(0, "only")]).axes[1]
+    shades = [each.get_alpha() for each in axes.collections]
+    assert len(shades) == 7
+    assert max(shades) > 0.02  # and can be seen themselves
+    assert 1 - np.prod(1 - np.array(shades)) < darkest
+    drawn = [each.get_zorder() for each in axes.collections]
+    assert max(drawn) < min(line.get_zorder() for line in axes.lines)

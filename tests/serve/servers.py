@@ -1,6 +1,7 @@
 """Servers to test against, as processes of their own."""
 
 import contextlib
+import hashlib
 import http.client
 import json
 import os
@@ -12,8 +13,16 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+from metrack.serve.databases.sqlite import SQLite
+from metrack.storage import StateFolder
 
 ROOT = Path(__file__).parents[2]
+DATABASE = os.environ.get("METRACK_TEST_DATABASE")  # where the same tests run on PostgreSQL
+sqlite_only = pytest.mark.skipif(
+    DATABASE is not None, reason="of SQLite's files; tests/postgres has its like"
+)
 
 
 class Spawner:
@@ -32,6 +41,8 @@ class Spawner:
     def start(self, path, **options):
         port = free_port()
         arguments = {"path": str(path), "port": port, **options}
+        if DATABASE is not None:
+            arguments.setdefault("database", url_of(path))
         self.process.stdin.write(json.dumps(arguments, default=str) + "\n")
         self.process.stdin.flush()
         return Server(int(self.process.stdout.readline()), port, Path(path))
@@ -96,6 +107,32 @@ class Answer:
 
     def json(self):
         return json.loads(self.body)
+
+
+def keep(learning, path):
+    """All of it, in a folder."""
+    with StateFolder(path) as folder:
+        folder.write(learning.pack())
+
+
+def open_database(path):
+    """The database of a folder, of the kind that is tested."""
+    if DATABASE is None:
+        path.mkdir(parents=True, exist_ok=True)
+        return SQLite(path)
+    from metrack.serve.databases.postgres import Postgres
+
+    return Postgres(url_of(path))
+
+
+def url_of(path, url=DATABASE):
+    """Address of a schema that stands for a folder; made if missing."""
+    import psycopg
+
+    schema = f"t{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode())
+    return f"{url}?options=-csearch_path%3D{schema}"
 
 
 def free_port():

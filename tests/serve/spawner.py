@@ -44,7 +44,8 @@ def run(arguments):
     )
     os.dup2(log, 1)
     os.dup2(log, 2)
-    serve(Path(arguments.pop("path")), limits=Limits(**limits), **arguments)
+    path = Path(arguments.pop("path"))
+    serve(arguments.pop("database", None) or path, limits=Limits(**limits), **arguments)
 
 
 def main():

@@ -211,6 +211,19 @@ def test_files_of_the_page_are_named_and_nothing_else_is_served(server):
         assert server.ask("GET", f"/static/{name}").status in (404, 307)
 
 
+@pytest.mark.parametrize("path", ["/m/nope", "/m/nope/judge", "/nowhere", "/static/nope.js"])
+def test_a_browser_is_told_on_a_page_what_is_not_there(server, path):
+    answer = server.ask("GET", path, headers={"accept": "text/html,*/*;q=0.8"})
+    assert answer.status == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "style-src 'sha256-" in answer.headers["content-security-policy"]
+    assert b'<a href="/">All metrics</a>' in answer.body
+    assert ("there is no metric" in answer.body.decode()) == path.startswith("/m/")
+    assert "detail" in server.ask("GET", path).json()
+    described = server.ask("GET", "/v1/metrics/nope", headers={"accept": "text/html"})
+    assert "there is no metric" in described.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -236,3 +249,11 @@ def test_command_makes_tokens_of_which_only_digests_are_kept(tmp_path):
     assert (tmp_path / "t.txt").stat().st_mode & 0o077 == 0
     wrong = subprocess.run([*command, "--scopes", "fly"], capture_output=True, text=True)
     assert wrong.returncode == 2
+
+
+@pytest.mark.parametrize("metrics", ["../../etc", "shop,../etc", "shop,", "a/b", "**"])
+def test_tokens_are_for_metrics_that_there_can_be(tmp_path, metrics):
+    with pytest.raises(ValueError, match="can be no metric's name"):
+        add_token(tmp_path / "t.txt", "ann", "read", metrics)
+    assert not (tmp_path / "t.txt").exists()
+    assert add_token(tmp_path / "t.txt", "ann", "read", "shop,films-2.0")

@@ -5,28 +5,29 @@ import threading
 
 import pytest
 
-from metrack.serve.database import Database
+from metrack.serve import log, metric_rows
+from metrack.serve.databases.database import Unavailable
+from metrack.serve.databases.schema import scripts
+from metrack.serve.databases.sqlite import SQLite
+from metrack.serve.learning import Config
+from tests.serve.servers import open_database, sqlite_only
 
 
 @pytest.fixture
 def database(tmp_path):
-    found = Database(tmp_path / "log.db")
+    found = open_database(tmp_path)
     yield found
     found.close()
 
 
 def insert(name):
-    return lambda c: (
-        c.execute(
-            "INSERT INTO metrics (name, n_features, estimator, settings, created) "
-            "VALUES (?, 1, 'SADL', '{}', 0)",
-            (name,),
-        ).lastrowid
-    )
+    return lambda c: metric_rows.insert(c, name, Config(1, "SADL", {}, None))
 
 
 def names(database):
-    return [name for (name,) in database.reading.execute("SELECT name FROM metrics ORDER BY id")]
+    with database.reading() as connection:
+        rows = metric_rows.read(connection)
+    return [row.name for row in sorted(rows)]
 
 
 def test_what_is_done_can_be_read(database):
@@ -42,18 +43,22 @@ def test_a_job_that_fails_is_undone_alone(database):
         insert("half")(connection)
         raise ValueError("no more")
 
-    jobs = [database.submit(each) for each in (insert("a"), half, insert("a"), insert("b"))]
+    def wrong(connection):
+        connection.execute("INSERT INTO metrics (name) VALUES (?)", ("no width",))
+
+    jobs = [database.submit(each) for each in (insert("a"), half, wrong, insert("b"))]
     hold.set()
     first.result()
     assert jobs[0].result()
     with pytest.raises(ValueError, match="no more"):
         jobs[1].result()
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(Exception, match="n_features"):
         jobs[2].result()
     assert jobs[3].result()
     assert names(database) == ["a", "b"]
 
 
+@sqlite_only
 def test_a_full_disk_acknowledges_nothing_and_what_follows_is_written(database):
     hold = threading.Event()
     database.submit(lambda c: hold.wait())
@@ -64,7 +69,7 @@ def test_a_full_disk_acknowledges_nothing_and_what_follows_is_written(database):
     lost = [database.submit(each) for each in (insert("a"), full, insert("b"))]
     hold.set()
     for job in lost:
-        with pytest.raises(sqlite3.OperationalError, match="full"):
+        with pytest.raises(Unavailable, match="cannot write"):
             job.result()
     assert names(database) == []
     assert database.failing
@@ -85,9 +90,33 @@ def test_who_went_away_before_it_was_written_is_left_out(database):
     assert names(database) == ["a"]
 
 
+def test_a_name_is_given_once(database):
+    assert database.submit(insert("a")).result()
+    assert database.submit(insert("a")).result() is None
+
+
+@sqlite_only
 def test_tables_of_a_later_version_are_refused(tmp_path):
-    Database(tmp_path / "log.db").close()
+    SQLite(tmp_path).close()
     with sqlite3.connect(tmp_path / "log.db") as file:
         file.execute("PRAGMA user_version = 99")
     with pytest.raises(ValueError, match="upgrade metrack"):
-        Database(tmp_path / "log.db")
+        SQLite(tmp_path)
+
+
+@sqlite_only
+def test_tables_of_an_earlier_version_are_brought_up(tmp_path):
+    with sqlite3.connect(tmp_path / "log.db") as file:
+        file.executescript(scripts("sqlite")[1] + "PRAGMA user_version = 1;")
+        file.execute(
+            "INSERT INTO metrics (name, n_features, estimator, settings, created) "
+            "VALUES ('a', 1, 'SADL', '{}', 0)"
+        )
+        file.execute("INSERT INTO items VALUES (7, 'left', x'00', NULL, NULL)")
+    database = SQLite(tmp_path)
+    assert names(database) == ["a"]
+    while database.submit(log.sweep).result():
+        continue
+    with database.reading() as connection:
+        assert connection.execute("SELECT * FROM items").fetchall() == []
+    database.close()

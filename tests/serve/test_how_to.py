@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 import metrack
 from metrack import Client
-from tests.serve.servers import Server, free_port
+from tests.serve.servers import Server, free_port, sqlite_only
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve.md"
 
@@ -21,6 +21,7 @@ def blocks(kind):
     return re.findall(rf"```{kind}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
+@sqlite_only
 def test_page_works(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}")
@@ -43,6 +44,7 @@ def test_page_works(tmp_path, monkeypatch):
     assert pq.read_table("films.parquet")["id"].to_pylist() == ["click-17", "click-18"]
 
 
+@sqlite_only
 def test_a_log_that_was_copied_while_it_grew_is_a_back_up(spawner, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     pairs, y = rng.normal(size=(400, 2, 3)), rng.choice([-1, 1], size=400)

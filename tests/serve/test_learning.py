@@ -7,12 +7,16 @@ import metrack
 from metrack.serve.course import Course, PlainDistance
 from metrack.serve.learning import Config, Learning
 from metrack.serve.log import Stretch
-from metrack.storage import CorruptStateError
+from metrack.storage import CorruptStateError, has_state, read
 from metrack.tracking.state import Tracking
-from tests.serve.servers import judged
+from tests.serve.servers import judged, keep
 from tests.serve.test_crash import content_of
 
 CONFIG = Config(3, "SADL", {}, ["a", "b", "c"])
+
+
+def saved_in(path):
+    return lambda: read(path) if has_state(path) else None
 
 
 def taught(pairs, y, sizes, learning=None):
@@ -30,25 +34,25 @@ def taught(pairs, y, sizes, learning=None):
 def test_stretches_do_not_show(tmp_path, config):
     pairs, y = judged(2000)
     y[::7] = 0  # unsure
-    taught(pairs, y, [2000], Learning.new(config)).save(tmp_path / "whole")
-    taught(pairs, y, [1, 300, 17, 256], Learning.new(config)).save(tmp_path / "pieces")
+    keep(taught(pairs, y, [2000], Learning.new(config)), tmp_path / "whole")
+    keep(taught(pairs, y, [1, 300, 17, 256], Learning.new(config)), tmp_path / "pieces")
     assert content_of(tmp_path / "whole") == content_of(tmp_path / "pieces")
 
 
 def test_saved_learning_goes_on(tmp_path):
     pairs, y = judged(1500)
     first = taught(pairs[:700], y[:700], [700])
-    first.save(tmp_path / "half")
-    loaded = Learning.load(CONFIG, tmp_path / "half", cut=0)
+    keep(first, tmp_path / "half")
+    loaded = Learning.load(CONFIG, saved_in(tmp_path / "half"), cut=0)
     assert loaded.snapshot().course == first.snapshot().course
-    taught(pairs[700:], y[700:], [90], loaded).save(tmp_path / "resumed")
-    taught(pairs, y, [1500]).save(tmp_path / "whole")
+    keep(taught(pairs[700:], y[700:], [90], loaded), tmp_path / "resumed")
+    keep(taught(pairs, y, [1500]), tmp_path / "whole")
     assert content_of(tmp_path / "resumed") == content_of(tmp_path / "whole")
 
 
 def test_state_is_one_that_other_commands_know(tmp_path):
     pairs, y = judged(600)
-    taught(pairs, y, [600]).save(tmp_path / "state")
+    keep(taught(pairs, y, [600]), tmp_path / "state")
     assert metrack.load(tmp_path / "state").n_pairs_seen_ == 600
     tracking = Tracking.load(tmp_path / "state")
     assert tracking.features == ["a", "b", "c"]
@@ -56,9 +60,9 @@ def test_state_is_one_that_other_commands_know(tmp_path):
 
 
 def test_state_that_is_missing_where_the_log_was_cut_off_is_an_error(tmp_path):
-    with pytest.raises(CorruptStateError, match="restore the folder"):
-        Learning.load(CONFIG, tmp_path / "none", cut=5)
-    assert Learning.load(CONFIG, tmp_path / "none", cut=0).sequence == 0
+    with pytest.raises(CorruptStateError, match="restore states and log"):
+        Learning.load(CONFIG, saved_in(tmp_path / "none"), cut=5)
+    assert Learning.load(CONFIG, saved_in(tmp_path / "none"), cut=0).sequence == 0
 
 
 def test_course_stays_small_and_its_parts_together():

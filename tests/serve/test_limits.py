@@ -13,7 +13,7 @@ from metrack.serve.learning import Config
 from metrack.serve.limits import Limits, Refused
 from metrack.serve.log import Batch
 from metrack.serve.registry import Registry
-from tests.serve.servers import judged
+from tests.serve.servers import judged, open_database
 
 LIMITS = {
     "body": 20_000,
@@ -112,13 +112,14 @@ def test_items_and_memory(client):
     client.put_items("m", [f"a{i}" for i in range(50)], points)
     refused(
         413,
-        "70 items; at most 60",
+        "70 items; at most 60: keep to those that are asked about",
         client.put_items,
         "m",
         [f"b{i}" for i in range(20)],
         points[:20],
     )
-    refused(413, "101 features", client.create, "wide", 101)
+    says = "1,000,000,000 features; at most 100: project the points first"
+    refused(413, says, client.create, "wide", 10**9)
     refused(413, "raise --memory", client.create, "wide", 100)
 
 
@@ -140,7 +141,7 @@ def test_streams(limited):
 
 def test_lag(tmp_path):
     """Where learning cannot keep up, feedback is put off."""
-    registry = Registry(tmp_path, Limits(lag=10), n_threads=1)
+    registry = Registry(open_database(tmp_path), Limits(lag=10), n_threads=1)
     metric, _ = registry.make("m", Config(3, "COMID", {}, None))
     pairs, y = judged(1)
     batch = Batch(pairs, y, [None], [None], [None], [None])

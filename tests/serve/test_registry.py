@@ -11,7 +11,7 @@ from metrack.serve.learning import Config
 from metrack.serve.limits import Limits, Refused
 from metrack.serve.log import Batch
 from metrack.serve.registry import Registry
-from tests.serve.servers import judged
+from tests.serve.servers import judged, open_database, sqlite_only
 
 CONFIG = Config(3, "COMID", {}, None)
 
@@ -23,7 +23,7 @@ def batch_of(pairs, y):
 
 @pytest.fixture
 def registry(tmp_path):
-    found = Registry(tmp_path, Limits(), n_threads=1)
+    found = Registry(open_database(tmp_path), Limits(), n_threads=1)
     yield found
     found.close()
 
@@ -64,10 +64,10 @@ def test_feedback_for_a_deleted_metric_is_refused(registry):
 
 
 def test_an_error_of_a_learner_stops_its_metric_alone_and_loses_nothing(tmp_path, monkeypatch):
-    registry = Registry(tmp_path, Limits(), n_threads=1)
+    registry = Registry(open_database(tmp_path), Limits(), n_threads=1)
     broken, _ = registry.make("broken", CONFIG)
     fine, _ = registry.make("fine", CONFIG)
-    learning = registry.teaching.learning(broken)
+    learning = registry.teaching.learning(broken, fence=fence_of(registry, broken))
     monkeypatch.setattr(learning, "learn", lambda stretch: 1 / 0)
     pairs, y = judged(50)
     for metric in (broken, fine):
@@ -77,7 +77,7 @@ def test_an_error_of_a_learner_stops_its_metric_alone_and_loses_nothing(tmp_path
     assert "ZeroDivisionError" in broken.described()["error"]
     np.testing.assert_array_equal(fine.snapshot.metric.pair_distance(pairs), expected)
     registry.close()
-    registry = Registry(tmp_path, Limits(), n_threads=1)
+    registry = Registry(open_database(tmp_path), Limits(), n_threads=1)
     wait_until(lambda: registry.get("broken").version == 50)
     found = registry.get("broken").snapshot.metric.pair_distance(pairs)
     np.testing.assert_array_equal(found, expected)
@@ -85,24 +85,32 @@ def test_an_error_of_a_learner_stops_its_metric_alone_and_loses_nothing(tmp_path
 
 
 def test_a_state_ahead_of_the_log_is_refused(tmp_path):
-    registry = Registry(tmp_path, Limits(), n_threads=1)
+    registry = Registry(open_database(tmp_path), Limits(), n_threads=1)
     metric, _ = registry.make("m", CONFIG)
     registry.append(metric, batch_of(*judged(50))).result()
     wait_until(lambda: metric.version == 50)
     registry.close()
-    registry = Registry(tmp_path, Limits(), n_threads=1)
+    registry = Registry(open_database(tmp_path), Limits(), n_threads=1)
     metric = registry.get("m")
-    metric.sequence = 20  # as an older copy of the log says
+    older = "UPDATE metrics SET sequence = 20"  # as an older copy of the log says
+    registry.database.submit(lambda c: c.execute(older).rowcount).result()
+    metric.sequence = 20
     with pytest.raises(Refused, match="restore both from the same back-up") as caught:
-        registry.teaching.snapshot_of(metric)
+        registry.export(metric)
     assert caught.value.status == 503
     registry.close()
 
 
+@sqlite_only
 def test_states_of_metrics_that_are_gone_are_removed(tmp_path):
     (tmp_path / "states" / "7").mkdir(parents=True)
-    Registry(tmp_path, Limits(), n_threads=1).close()
+    Registry(open_database(tmp_path), Limits(), n_threads=1).close()
     assert not (tmp_path / "states" / "7").exists()
+
+
+def fence_of(registry, metric):
+    wait_until(lambda: registry.database.fence(metric.number) is not None)
+    return registry.database.fence(metric.number)
 
 
 def wait_until(condition):

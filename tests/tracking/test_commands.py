@@ -125,12 +125,31 @@ def test_settings_by_option_and_by_file(folder):
 
 
 def test_every_setting_of_every_tracker_has_an_option():
-    found = {setting.name: setting for setting in settings()}
+    found = {(setting.estimator, setting.name): setting for setting in settings()}
     for name in PAIR_LEARNERS:
         given = getattr(metrack, name)().get_params()
         for each in set(given) - {"preprocessor"}:
-            assert found[each].defaults[name] == str(given[each])
-            assert found[each].kind
+            setting = found.pop((name, each))
+            assert setting.default == str(given[each])
+            assert setting.described.kind
+            assert len(setting.described.text) > 5
+            assert "As in" not in setting.help
+    assert not found
+
+
+def test_help_tells_settings_estimator_by_estimator(monkeypatch):
+    """Each with the meaning that it has there, and with the default."""
+    monkeypatch.setenv("COLUMNS", "100")
+    text = " ".join(re.sub("[│╭╰─╮╯]", " ", metrack_("track", "--help").output).split())
+    told = dict(re.findall(r"Settings of (\w+) (.*?)(?=Settings of|Examples:)", text))
+    assert list(told) == list(PAIR_LEARNERS)
+    for setting in settings():
+        option = f"--{setting.name.replace('_', '-')} VALUE"
+        about = told[setting.estimator].partition(option)[2].partition(" --")[0]
+        assert f"[default: {setting.default}]" in about
+        assert setting.described.text in about or "As for" in about
+    assert "landmarks" in told["KernelSADL"].partition("--n-components")[2]
+    assert "landmarks" not in told["SADL"]
 
 
 @pytest.mark.parametrize(
@@ -175,6 +194,16 @@ def test_exit_codes(folder):
     metrack_("track", "bad.csv", "--out", "other", code=2)
     (folder / "empty").mkdir()
     metrack_("inspect", "empty", code=2)
+    assert "is a file that holds no state" in metrack_("inspect", "pairs.csv", code=2).error
+    assert "pairs.csv is a file; give a folder" in metrack_("serve", "pairs.csv", code=2).error
+
+
+def test_json_lines_of_a_pipe_are_known_by_a_first_line_that_is_a_list(folder):
+    found = subprocess.run(
+        command("track", "-", "--out", "state"), input="[1, 2]\n", capture_output=True, text=True
+    )
+    assert found.returncode == 2
+    assert "-:1: not a JSON object" in found.stderr
 
 
 def test_slow_pipe_is_learned_as_it_comes_and_saved_by_time(folder):
@@ -239,6 +268,17 @@ def test_shell_completion():
         },
     )
     assert "--rho" in found.output
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("", 2), ("no,such,columns\n1,2,3\n", 2), ("x_0,z_0,y\n1,2,7\n", 2), ("x_0,z_0,y\n", 0)],
+)
+def test_a_first_run_that_learns_nothing_leaves_nothing(folder, text, code):
+    (folder / "wrong.csv").write_text(text)
+    metrack_("track", "wrong.csv", "--out", "state", code=code)
+    metrack_("track", "nowhere.csv", "--out", "state", code=1)
+    assert not (folder / "state").exists()
 
 
 def test_bad_rows_file_is_json_lines(folder):
@@ -326,7 +366,7 @@ def test_distance_that_fails_writes_nothing(source, out, folder):
 def test_distance_of_no_pairs_is_a_header(folder):
     metrack_("track", "pairs.csv", "--out", "state")
     write_csv(folder / "none.csv", [])
-    assert metrack_("distance", "state", "none.csv").output == "row,distance,alike\n"
+    assert metrack_("distance", "state", "none.csv").output == "row,distance,alike,probability\n"
 
 
 def test_transform_advises_no_option_that_it_lacks(folder):
@@ -364,7 +404,7 @@ def test_a_kernel_is_tracked_and_inspected(folder):
     metrack_("track", "growing.csv", "--out", "state", *kernel)
     assert state(metrack.load("state")) == state(metrack.load("whole"))
     said = metrack_("inspect", "state", "--html", "page.html").output
-    assert "trust in linear" in said
+    assert "trust in own" in said
     assert "Landmarks that matter" in said
     assert "Landmarks that matter" in Path("page.html").read_text(encoding="utf-8")
     assert metrack_("distance", "state", "pairs.csv").output.count("\n") == 301

@@ -136,6 +136,9 @@ def test_what_settings_came_to_is_shown(tmp_path):
     tracking.learner.fit(np.random.default_rng(0).normal(size=(9, 2, 4)), [1, -1, 1] * 3)
     shown = next(each for each in sections(tmp_path, tracking) if each.title == "Settings in use")
     rows = dict(shown.rows)
-    assert (rows["always_on 1: learns"], rows["combiner"]) == ("target", "adaptive_share")
+    assert (rows["as they come, always_on 1: learns"], rows["combiner"]) == (
+        "target",
+        "adaptive_share",
+    )
     assert "auto" not in str(rows)
     assert shown.title in page(tmp_path, tracking).html()

@@ -91,6 +91,12 @@ def test_answers_are_learned(folder, monkeypatch):
     assert "state: 4 pairs learned, 1 of them now" in judge(monkeypatch, "y")
 
 
+def test_one_answer_is_one_pair(folder, monkeypatch):
+    assert "state: 1 pair learned, 1 of them now" in judge(monkeypatch, "y")
+    said = metrack_("suggest", "state", "--items", "items.csv", "--out", "q.csv", "--n", "1").output
+    assert said == "q.csv: 1 pair to judge\n"
+
+
 def test_undo_is_exact(folder, monkeypatch):
     with StateFolder(folder / "state") as states:
         session = Judging(states, read_items(folder / "items.csv"))

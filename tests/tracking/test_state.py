@@ -65,11 +65,11 @@ def test_states_that_no_tracking_leads_to(change, tmp_path):
 
 
 def test_golden_tracking_goes_on(tmp_path):
-    """A state of ``metrack track`` in format 1, of 300 pairs of ids; it had no fingerprint."""
-    golden = Path(__file__).with_name("golden") / "v1"
-    shutil.copytree(golden, tmp_path / "v1")
-    items = read_items(tmp_path / "v1" / "items.csv")
-    pairs, out = tmp_path / "v1" / "pairs.csv", tmp_path / "v1" / "tracked"
+    """A state of ``metrack track`` of 300 pairs of ids."""
+    golden = Path(__file__).with_name("golden") / "v4"
+    shutil.copytree(golden, tmp_path / "v4")
+    items = read_items(tmp_path / "v4" / "items.csv")
+    pairs, out = tmp_path / "v4" / "pairs.csv", tmp_path / "v4" / "tracked"
     assert run(pairs, out, items=items).pairs == 0
     with pairs.open("a") as file:
         file.write("p0,p1,1\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from metrack.commands.state import EXIT_CODES, StateArgument
+from metrack.commands.state import EXIT_CODES, StateArgument, counted
 
 if TYPE_CHECKING:
     from metrack.tracking.judging import Judging
@@ -53,7 +53,7 @@ def suggest(
     found = suggestions(state, read_items(items), n)
     write_csv(out, ["a", "b", "informativeness", "weight"], ([each] for each in found))
     if out is not None:
-        typer.echo(f"{out}: {n:,} pairs to judge")
+        typer.echo(f"{out}: {counted(n, 'pair')} to judge")
 
 
 def judge(
@@ -83,8 +83,8 @@ def judge(
         except KeyboardInterrupt:
             typer.echo()
         typer.echo(
-            f"{state}: {session.n_answers:,} pairs learned, {session.n_answers - before:,} of "
-            "them now"
+            f"{state}: {counted(session.n_answers, 'pair')} learned, "
+            f"{session.n_answers - before:,} of them now"
         )
 
 

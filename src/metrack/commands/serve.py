@@ -1,5 +1,7 @@
 """``metrack serve`` and its tokens."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -20,11 +22,26 @@ def add_to(app: typer.Typer) -> None:
 
 
 def serve(
-    folder: Annotated[Path, typer.Argument(help="Folder for log and states; made if missing.")],
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder for log and states; made if missing.")
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            envvar="METRACK_DATABASE",
+            help="postgresql://... instead of a folder; any number of servers share it.",
+        ),
+    ] = None,
+    reader: Annotated[
+        bool, typer.Option("--reader", help="Leave the learning to other servers of the database.")
+    ] = False,
+    copy_to: Annotated[
+        str | None, typer.Option(help="Copy the folder's metrics to this database, and stop.")
+    ] = None,
     host: Annotated[str, typer.Option(help="Address; other than loopback needs --tokens.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free.")] = 8000,
     tokens: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="File made by metrack token.")
     ] = None,
@@ -34,7 +51,9 @@ def serve(
     max_pairs: Annotated[
         int, typer.Option(min=1, help="Pairs or items of a request.", rich_help_panel=PANEL)
     ] = 10_000,
-    max_metrics: Annotated[int, typer.Option(min=1, rich_help_panel=PANEL)] = 10_000,
+    max_metrics: Annotated[
+        int, typer.Option(min=1, help="Of the server.", rich_help_panel=PANEL)
+    ] = 10_000,
     max_items: Annotated[
         int, typer.Option(min=1, help="Of a metric.", rich_help_panel=PANEL)
     ] = 1_000_000,
@@ -48,12 +67,19 @@ def serve(
     A judgement is on the disk when it is acknowledged. Whatever ends the process, the same command
     goes on as if it had not.
     """
-    try:
+    source = _source(folder, database)
+    with _needing("serve"):
         from metrack.serve.limits import Limits
+        from metrack.serve.server import copy
         from metrack.serve.server import serve as run
-    except ImportError as error:
-        raise ImportError(f"metrack serve needs: pip install 'metrack[serve]' ({error})") from None
 
+    if copy_to is not None:
+        if folder is None:
+            raise ValueError("--copy-to copies the metrics of a folder: give one")
+        with _needing("postgres"):
+            copied = copy(folder, copy_to)
+        typer.echo(f"copied: {', '.join(copied) or 'nothing, all of it is there'}")
+        return
     limits = Limits(
         body=max_body,
         pairs=max_pairs,
@@ -61,11 +87,32 @@ def serve(
         items=max_items,
         memory=memory << 20,
     )
-    run(folder, host, port, tokens, limits)
+    with _needing("postgres" if database else "serve"):
+        run(source, host, port, tokens, limits, learns=not reader)
+
+
+def _source(folder: Path | None, database: str | None) -> Path | str:
+    if folder is not None and database is None:
+        return folder
+    if database is not None and folder is None:
+        return database
+    raise ValueError("give either a folder or --database postgresql://...")
+
+
+@contextmanager
+def _needing(extra: str) -> Iterator[None]:
+    """Name the extra that is missing."""
+    try:
+        yield
+    except ImportError as error:
+        needed = f"pip install 'metrack[{extra}]'"
+        raise ImportError(f"metrack serve needs: {needed} ({error})") from None
 
 
 def token(
-    file: Annotated[Path, typer.Argument(help="File of tokens; made if missing.")],
+    file: Annotated[
+        str, typer.Argument(help="File of tokens, made if missing; or postgresql://...")
+    ],
     name: Annotated[str, typer.Argument(help="Whose token it is.")],
     scopes: Annotated[
         str, typer.Option(help="read, write and admin, with commas between.")
@@ -73,6 +120,12 @@ def token(
     metrics: Annotated[str, typer.Option(help="Names with commas between, or * for all.")] = "*",
 ) -> None:
     """Make a token for metrack serve; only its digest is kept, so note it down."""
-    from metrack.serve.auth import add_token
+    if "://" in file:
+        with _needing("postgres"):
+            from metrack.serve.databases.tokens import add_to_database
 
-    typer.echo(add_token(file, name, scopes, metrics))
+            typer.echo(add_to_database(file, name, scopes, metrics))
+    else:
+        from metrack.serve.auth import add_token
+
+        typer.echo(add_token(Path(file), name, scopes, metrics))

@@ -1,11 +1,12 @@
-"""Options of the command line for every setting of the trackers.
+"""The settings of the estimators, for the command line.
 
-Settings, defaults and descriptions are read from the trackers' sources, without importing these:
+Names, defaults and descriptions are read from the estimators' sources, without importing these:
 that would take longer than everything else that ``--help`` does.
 """
 
 import ast
 import re
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -13,39 +14,53 @@ from typing import NamedTuple
 from metrack.registry import PAIR_LEARNERS
 
 LEFT_OUT = {"self", "preprocessor"}  # --items gives the points
-ENTRY = re.compile(r"^(\w+(?:, \w+)*) : (.+)$")
+ENTRY = re.compile(r"^(\w+(?:, \w+)*)(?: : (.+))?$")
+REFERENCE = re.compile(r"^As in (\w+)[.,;]?\s*")  # to the entry of the same name there
+
+
+class Described(NamedTuple):
+    """What a docstring says of a setting."""
+
+    kind: str
+    text: str
 
 
 class Setting(NamedTuple):
-    """One setting, and which trackers have it."""
+    """A setting of one estimator."""
 
+    estimator: str
     name: str
-    kind: str
-    text: str
-    defaults: dict[str, str]  # by tracker
+    described: Described
+    default: str
 
     @property
     def help(self) -> str:
         """For the option."""
-        trackers: dict[str, list[str]] = {default: [] for default in self.defaults.values()}
-        for tracker, default in self.defaults.items():
-            trackers[default].append(tracker)
-        listed = "; ".join(f"{', '.join(each)}: {default}" for default, each in trackers.items())
-        return f"{self.text} {self.kind[:1].upper()}{self.kind[1:]}. [default: {listed}]"
+        kind, text = self.described
+        return f"{text} {kind[:1].upper()}{kind[1:]}."
 
 
+@cache
 def settings() -> list[Setting]:
-    """All settings of all trackers, in the order of their signatures."""
-    found: dict[str, Setting] = {}
-    for tracker, module in PAIR_LEARNERS.items():
-        defaults, described = _read(module, tracker)
-        for name, default in defaults.items():
-            kind, text = described.get(name, ("", ""))
-            setting = found.setdefault(name, Setting(name, kind, text, {}))
-            setting.defaults[tracker] = default
-            if not setting.kind:
-                found[name] = setting._replace(kind=kind, text=text)
-    return list(found.values())
+    """All settings, estimator by estimator, in the order of their signatures."""
+    read = {estimator: _read(module, estimator) for estimator, module in PAIR_LEARNERS.items()}
+    described = {estimator: found for estimator, (_, found) in read.items()}
+    return [
+        Setting(estimator, name, _resolved(described, estimator, name), default)
+        for estimator, (defaults, _) in read.items()
+        for name, default in defaults.items()
+    ]
+
+
+def _resolved(described: dict[str, dict[str, Described]], estimator: str, name: str) -> Described:
+    """A description of its own, where the docstring refers to that of another estimator."""
+    kind, text = described[estimator][name]
+    reference = REFERENCE.match(text)
+    if reference is None:
+        return Described(kind, text)
+    there = _resolved(described, reference[1], name)
+    more = text[reference.end() :]
+    return Described(kind or there.kind, f"{there.text} {more[:1].upper()}{more[1:]}".strip())
 
 
 def value_of(text: str) -> float | str | None:
@@ -60,13 +75,13 @@ def value_of(text: str) -> float | str | None:
     return text
 
 
-def _read(module: str, tracker: str) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
-    """Defaults of a tracker's settings, and what its docstring says of them."""
+def _read(module: str, estimator: str) -> tuple[dict[str, str], dict[str, Described]]:
+    """Defaults of an estimator's settings, and what its docstring says of them."""
     spec = find_spec(module)
     assert spec is not None
     assert spec.origin is not None
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    cls = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == tracker)
+    cls = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == estimator)
     init = next(n for n in cls.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
     values = [ast.literal_eval(each) for each in init.args.defaults]
     names = [each.arg for each in init.args.args[-len(values) :]]
@@ -74,20 +89,17 @@ def _read(module: str, tracker: str) -> tuple[dict[str, str], dict[str, tuple[st
     return defaults, _described(ast.get_docstring(cls) or "")
 
 
-def _described(docstring: str) -> dict[str, tuple[str, str]]:
-    """Type and description of each entry under Parameters."""
+def _described(docstring: str) -> dict[str, Described]:
+    """Each entry under Parameters."""
     section = docstring.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
-    found: dict[str, tuple[str, str]] = {}
+    found: dict[str, Described] = {}
     names: list[str] = []
     for line in section.splitlines():
         entry = ENTRY.match(line)
         if entry:
             names = entry[1].split(", ")
-            found.update(dict.fromkeys(names, (entry[2].replace('"', ""), "")))
-        elif line.startswith(" "):
-            for name in names:
-                kind, text = found[name]
-                found[name] = kind, f"{text} {line.strip()}".strip().replace("``", "")
-        else:
-            names = []
+            found.update(dict.fromkeys(names, Described((entry[2] or "").replace('"', ""), "")))
+        for name in names if line.startswith(" ") else ():
+            kind, text = found[name]
+            found[name] = Described(kind, f"{text} {line.strip()}".replace("`", "").strip())
     return found

@@ -2,7 +2,7 @@
 
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Settings = dict[str, float | str | None]  # of an estimator, as they were typed
 LAYOUTS = ("auto", "wide", "ids")
 FORMATS = ("auto", "csv", "jsonl", "parquet", "arrow")
-PANEL = "Settings of the estimator"
 EXIT_CODES = (
     "Exit codes: 0 done, 1 failed (a file, the disk), 2 wrong use (options, rows, a state)."
 )
@@ -51,13 +50,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 class TrackCommand(TyperCommand):
-    """A command with an option for every setting of the trackers, looked up when it is used."""
+    """A command with an option for every setting of the estimators, looked up when it is used."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The command's own options, then the settings."""
-        known = {param.name for param in self.params}
-        self.params += [option for option in _setting_options() if option.name not in known]
-        return super().get_params(ctx)
+        return [*super().get_params(ctx), *_setting_options()]
 
     def invoke(self, ctx: Any) -> Any:
         """Hand the settings over beside the declared parameters."""
@@ -65,29 +62,64 @@ class TrackCommand(TyperCommand):
         ctx.obj = {name: value_of(text) for name, text in given.items() if text is not None}
         return super().invoke(ctx)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Tell the settings estimator by estimator: one name may mean different things."""
+        told = TyperCommand(
+            self.name,
+            help=self.help,
+            epilog=self.epilog,
+            params=[*super().get_params(ctx), *_described_options()],
+            add_help_option=False,  # it is among the parameters
+            rich_markup_mode=self.rich_markup_mode,
+        )
+        told.format_help(ctx, formatter)
+
 
 @cache
 def _setting_options() -> list[Any]:
-    """An option for each setting, as Typer makes them of a function's parameters."""
+    """An option for each name of a setting, none of them given."""
+    return _options({setting.name: (None, {}) for setting in settings()})
+
+
+def _described_options() -> list[Any]:
+    """For the help alone: an option for each setting of each estimator, with its default."""
+    first: dict[tuple[str, str], str] = {}  # which estimator was told to have such a setting
+    found = []
+    for estimator in PAIR_LEARNERS:
+        told = {}
+        for setting in settings():
+            if setting.estimator == estimator:
+                like = first.setdefault((setting.name, setting.help), estimator)
+                text = setting.help if like == estimator else f"As for {like}."
+                panel = f"Settings of {estimator}"
+                told[setting.name] = setting.default, {"help": text, "rich_help_panel": panel}
+        found += _options(told)
+    return found
+
+
+def _options(asked: Mapping[str, tuple[str | None, dict[str, str]]]) -> list[Any]:
+    """Options by name, of a default and what else there is, as Typer makes them of parameters."""
 
     def carrier(**settings: str | None) -> None: ...
 
-    kinds = {
-        setting.name: Annotated[
-            str | None, typer.Option(help=setting.help, metavar="VALUE", rich_help_panel=PANEL)
-        ]
-        for setting in settings()
+    carrier.__annotations__ = {
+        name: Annotated[str | None, typer.Option(metavar="VALUE", **more)]  # type: ignore[arg-type]
+        for name, (_, more) in asked.items()
     }
-    carrier.__annotations__ = dict(kinds)
     carrier.__signature__ = Signature(  # type: ignore[attr-defined]
         [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-            for name, kind in kinds.items()
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=default,
+                annotation=carrier.__annotations__[name],
+            )
+            for name, (default, _) in asked.items()
         ]
     )
     app = typer.Typer(add_completion=False)
     app.command()(carrier)
-    return [param for param in typer.main.get_command(app).params if param.name in kinds]
+    return [param for param in typer.main.get_command(app).params if param.name in asked]
 
 
 def _read_config(ctx: typer.Context, path: Path | None) -> Path | None:
@@ -140,7 +172,7 @@ def track(
     source: Source,
     out: Annotated[Path, typer.Option(help="Folder for the state; made if missing.")],
     estimator: Annotated[
-        str | None, typer.Option(help=f"{', '.join(PAIR_LEARNERS)}. [default: SADL]")
+        str | None, typer.Option(help=f"{', '.join(PAIR_LEARNERS)}. SADL where none is given.")
     ] = None,
     items: ItemsOption = None,
     layout: LayoutOption = "auto",
@@ -219,17 +251,18 @@ def _track(run: "Run") -> None:
     start = time.monotonic()
     done = _with_bar(lambda show, log: track(run, show, log))
     speed = done.pairs / max(time.monotonic() - start, 1e-9)
-    bad = f", {_counted(done.bad, 'bad row')} left out" if done.bad else ""
+    bad = f", {counted(done.bad, 'bad row')} left out" if done.bad else ""
     if done.seen == 0:
         typer.echo(f"{run.source}: no pairs{bad}; nothing saved")
         return
     typer.echo(
-        f"{run.out}: {_counted(done.seen, 'pair')} learned, {done.pairs:,} of them now "
+        f"{run.out}: {counted(done.seen, 'pair')} learned, {done.pairs:,} of them now "
         f"({speed:,.0f}/s){bad}; loss of late {done.loss:.4g}"
     )
 
 
-def _counted(number: int, thing: str) -> str:
+def counted(number: int, thing: str) -> str:
+    """A number of things, also of one."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
@@ -268,9 +301,9 @@ def _with_bar(
 
         def show(progress: "Progress") -> None:
             speed = progress.pairs / max(time.monotonic() - start, 1e-9)
-            bad = f", {_counted(progress.bad, 'bad row')}" if progress.bad else ""
+            bad = f", {counted(progress.bad, 'bad row')}" if progress.bad else ""
             words = (
-                f"{_counted(progress.seen, 'pair')}, {speed:,.0f}/s, loss {progress.loss:.4g}{bad}"
+                f"{counted(progress.seen, 'pair')}, {speed:,.0f}/s, loss {progress.loss:.4g}{bad}"
             )
             bar.update(task, description=words)
 
@@ -296,7 +329,7 @@ def transform(
 
     n_items = run(state, items, out, for_neighbours)
     if out is not None:
-        typer.echo(f"{out}: {_counted(n_items, 'item')} embedded")
+        typer.echo(f"{out}: {counted(n_items, 'item')} embedded")
 
 
 def distance(
@@ -308,7 +341,7 @@ def distance(
     format: FormatOption = "auto",
     columns: ColumnsOption = None,
 ) -> None:
-    """Score pairs: their learned distance, and whether they are alike (+1) or not (-1).
+    """Score pairs: their learned distance, whether they are alike (+1) or not (-1), how likely.
 
     Pairs have the columns of ``metrack track``; a label y is not needed.
     """
@@ -327,7 +360,7 @@ def distance(
         None if columns is None else parse_columns(columns),
     )
     if out is not None:
-        typer.echo(f"{out}: {_counted(n_pairs, 'pair')} scored")
+        typer.echo(f"{out}: {counted(n_pairs, 'pair')} scored")
 
 
 def inspect(

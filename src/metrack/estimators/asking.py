@@ -20,10 +20,11 @@ from metrack.estimators.inputs import (
     PointsLike,
     TuplesLike,
     check_preprocessor,
+    points_for,
     points_of,
 )
 from metrack.estimators.online_embedding import OnlineEmbedding
-from metrack.estimators.resolved import EnsembleSettings, TargetSettings
+from metrack.estimators.resolved import EnsembleSettings, TargetSettings, TrackerSettings
 from metrack.estimators.settings import Seed, whole
 from metrack.estimators.threads import exclusive
 
@@ -31,7 +32,7 @@ from metrack.estimators.threads import exclusive
 class Asking(OnlineEmbedding, MahalanobisLearner):
     """Questions to those who judge, of every online learner of pairs."""
 
-    resolved_: EnsembleSettings | TargetSettings
+    resolved_: EnsembleSettings | TrackerSettings | TargetSettings
     engine_: Ensemble | DenseMetric
 
     @exclusive
@@ -90,7 +91,7 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         0
         """
         if started := hasattr(self, "engine_"):
-            points = points_of(X, self.preprocessor_, self.n_features_in_)
+            points = points_for(self, X)
         else:
             points = points_of(X, check_preprocessor(self.preprocessor), None)
         n_points = points.shape[0]
@@ -185,7 +186,7 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         True
         """
         check_is_fitted(self)
-        points = points_of(X, self.preprocessor_, self.n_features_in_)
+        points = points_for(self, X)
         if then.threshold is None or then.components.shape[1] != self.n_features_in_:
             raise ValueError(
                 "then must be what get_metric() of this learner gave: a metric of "

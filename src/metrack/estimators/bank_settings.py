@@ -4,12 +4,12 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine.ensemble import additive, moments
+from metrack.engine.ensemble import additive, gradient, moments
 from metrack.engine.ensemble.always_on import LONGEST_WINDOW, MOST_REPLAYS, AlwaysOnBank, Pace
 from metrack.engine.ensemble.kinds import KINDS
 from metrack.engine.ensemble.leading import LeadingBank
 from metrack.engine.ensemble.plain import PlainBank
-from metrack.engine.numerics.records import MOST, TINY, Number, Sizes, declared
+from metrack.engine.numerics.records import MOST, TINY, Flag, Number, Sizes, declared
 from metrack.estimators.resolved import BANKS, Name
 
 
@@ -36,9 +36,6 @@ class MomentLearner(NamedTuple):
     memory: Annotated[float, Number(1.0, moments.LONGEST)]
 
 
-ADDED = {"outside": 1.0}  # what rows of earlier states do not say
-
-
 class Learners:
     """What a field holds: a row for each learner.
 
@@ -61,9 +58,7 @@ class Learners:
             raise ValueError(f"{name} is {value!r}; it must be a list of learners")
         fields = declared(self.row).items()
         return tuple(
-            self.row(
-                **{f: holds.checked((ADDED | row)[f], f"{name}.{f}", sizes) for f, holds in fields}
-            )
+            self.row(**{f: holds.checked(row[f], f"{name}.{f}", sizes) for f, holds in fields})
             for row in value
         )
 
@@ -233,6 +228,56 @@ class MomentSettings(NamedTuple):
         """Whatever holds what its fields declare can be built."""
 
 
+class GradientLearner(NamedTuple):
+    """What tells one gradient learner from others."""
+
+    learning_rate: Annotated[float, Number(TINY)]
+    window: Annotated[int, Number(0, gradient.LONGEST_WINDOW, whole=True)]  # 0: of all the past
+    balanced: Annotated[bool, Flag()]
+    mean: Annotated[float, Number(1.0)]
+    replays: Annotated[int, Number(0, gradient.MOST_REPLAYS, whole=True)]
+
+
+class GradientSettings(NamedTuple):
+    """Linear embeddings by stochastic gradient descent on minibatches.
+
+    Attributes
+    ----------
+    learners : tuple of GradientLearner
+        Their rates; how many of the last pairs they replay, or of all the past; whether half of
+        these are alike; over how many pairs metrics are averaged; and minibatches after each block.
+    every : int
+        Pairs of a block.
+    width : int
+        Directions of a basis that they work on; 0: all features.
+    """
+
+    learners: Annotated[tuple[GradientLearner, ...], Learners(GradientLearner)]
+    every: Annotated[int, Number(1, gradient.LONGEST_BLOCK, whole=True)]
+    width: Annotated[int, Number(0, MOST, whole=True)] = 0
+
+    @property
+    def kind(self) -> str:
+        """Under which they are saved."""
+        return "gradient"
+
+    def dimensions(self, n_features: int) -> int:
+        """How many features it works on; 0: whatever there is."""
+        return min(self.width or n_features, n_features)
+
+    def build(self, n_features: int) -> gradient.GradientBank:
+        """The learners, at their start."""
+        pace = gradient.Pace(*map(np.array, zip(*self.learners, strict=True)))
+        return gradient.GradientBank(n_features, pace, self.every)
+
+    def smallest(self) -> "GradientSettings":
+        """The same for one direction."""
+        return self._replace(width=min(self.width, 1))
+
+    def check(self, n_features: int) -> None:
+        """Whatever holds what its fields declare can be built."""
+
+
 class PlainSettings(NamedTuple):
     """Plain distance.
 
@@ -277,6 +322,7 @@ BANKS |= {
     "always_on": AlwaysOnSettings,
     "leading": LeadingSettings,
     "additive": AdditiveSettings,
+    "gradient": GradientSettings,
     "moment": MomentSettings,
     "plain": PlainSettings,
 }

@@ -1,9 +1,10 @@
 """What every learned metric can tell: distances, scores, predictions, the embedding."""
 
-from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import ClassifierTags, get_tags
@@ -21,10 +22,12 @@ from metrack.estimators.inputs import (
     are_ids,
     check_labels,
     float_type,
-    points_of,
+    points_for,
 )
+from metrack.estimators.probability import Goal, check_goal, cut, sample_of
 from metrack.estimators.settings import Configurable, choice, is_number, whole
 
+STRATEGIES = ("accuracy", "f1", "f_beta", "max_tpr", "max_tnr")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -54,6 +57,13 @@ class FrozenMetric:
         return square if squared else float(np.sqrt(square))
 
 
+class Linear(NamedTuple):
+    """A linear layer: points times the weight's rows, and a shift."""
+
+    weight: Floats
+    bias: Floats
+
+
 fitted_to_points: Callable[[F], F] = available_if(
     lambda self: get_tags(self).input_tags.two_d_array
 )
@@ -76,7 +86,7 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     """Read-outs of a metric M = L'L, whatever it was learned from.
 
     A subclass provides, once fitted, ``components_`` (L), ``n_features_in_`` and ``preprocessor_``
-    (the preprocessor, checked).
+    (the preprocessor, checked); and ``feature_names_in_``, where that is a DataFrame.
     """
 
     components_: Floats
@@ -111,7 +121,7 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self._embed(X)
 
     def _embed(self, X: PointsLike) -> Floats:
-        points: Any = points_of(X, self.preprocessor_, self.n_features_in_)
+        points: Any = points_for(self, X)
         given = getattr(self, "preprocessor", None) if are_ids(X, self.preprocessor_) else X
         kind = float_type(given)
         return np.asarray(self._turned(points.astype(kind, copy=False))).astype(kind, copy=False)
@@ -124,6 +134,35 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _directions(self) -> Floats:
         """Rows onto which `transform` projects."""
         return self.components_
+
+    def to_linear(self) -> Linear:
+        """The embedding as a linear layer of any other library, such as a last layer of an encoder.
+
+        `transform` is ``X @ weight.T + bias``. It does not change when learning goes on.
+
+        Returns
+        -------
+        weight : array (n_columns, n_features)
+        bias : array (n_columns,)
+            Zeros: distances do not depend on a shift. Layers ask for it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from metrack import SADL
+        >>> pairs = np.random.default_rng(0).normal(size=(300, 2, 3))
+        >>> y = np.where(np.abs(pairs[:, 0, 1] - pairs[:, 1, 1]) < 1, 1, -1)
+        >>> tracker = SADL(n_components=2).fit(pairs, y)
+        >>> weight, bias = tracker.to_linear()
+        >>> weight.shape, bias.shape
+        ((2, 3), (2,))
+        >>> X = pairs[:, 0]
+        >>> bool(np.allclose(X @ weight.T + bias, tracker.transform(X)))
+        True
+        """
+        check_is_fitted(self)
+        weight = np.array(self._directions())
+        return Linear(weight, np.zeros(len(weight)))
 
     @property
     def _n_features_out(self) -> int:
@@ -141,7 +180,8 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         n : int
             How many to name; fewer where the others have no weight at all.
         names : sequence (n_features,), optional
-            Such as the words behind word counts; by default features have numbers.
+            Such as the words behind word counts; by default those of the DataFrame that the
+            points came in, else numbers.
 
         Returns
         -------
@@ -163,14 +203,22 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             raise ValueError(
                 f"component={component!r}; the metric has {len(components)} directions, from 0"
             )
-        named = list(range(self.n_features_in_) if names is None else names)
-        if len(named) != self.n_features_in_:
-            raise ValueError(
-                f"names has {len(named)} names for {self.n_features_in_} features; give one each"
-            )
+        named = self._named_features(names).tolist()
         row = components[component]
         order = np.argsort(-np.abs(row), kind="stable")[: whole("n", n)]
         return [(named[i], float(row[i])) for i in order.tolist() if row[i] != 0.0]
+
+    def _named_features(self, names: Any = None) -> NDArray[Any]:
+        """The features by given names, else by those that are known, else by number."""
+        if names is None:
+            names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return np.arange(self.n_features_in_)
+        if len(names) != self.n_features_in_:
+            raise ValueError(
+                f"names has {len(names)} names for {self.n_features_in_} features; give one each"
+            )
+        return np.array(names, dtype=object)
 
     def pair_distance(self, pairs: TuplesLike) -> Floats:
         """Learned distance (not squared) between the two points of each pair."""
@@ -244,7 +292,7 @@ class MahalanobisLearner(Embedding):
         return np.where(self.pair_distance(pairs) <= self.threshold_, 1, -1)
 
     def score(self, pairs: TuplesLike, y: LabelsLike) -> float:
-        """Area under the ROC curve of `decision_function`."""
+        """Area under the ROC curve of `decision_function`; labels as `fit` takes them."""
         scores = self.decision_function(pairs)
         return float(roc_auc_score(check_labels(y, len(scores)), scores))
 
@@ -266,7 +314,7 @@ class MahalanobisLearner(Embedding):
         self,
         pairs_valid: TuplesLike,
         y_valid: LabelsLike,
-        strategy: str = "accuracy",
+        strategy: Goal = "accuracy",
         min_rate: float | None = None,
         beta: float = 1.0,
     ) -> Self:
@@ -276,10 +324,11 @@ class MahalanobisLearner(Embedding):
         ----------
         pairs_valid, y_valid : pairs and their labels
             Some of each kind.
-        strategy : {"accuracy", "f_beta", "max_tpr", "max_tnr"}
+        strategy : {"accuracy", "f1", "f_beta", "max_tpr", "max_tnr"} or dict
             What to maximise: accuracy; the F score; the true positive rate where the true negative
             rate is at least ``min_rate``; or the true negative rate where the true positive rate
-            is.
+            is. {"precision": 0.95}: pairs called alike, where so many of them are;
+            {"recall": 0.9}: those not called so, where so many of the alike ones are.
         min_rate : float in [0, 1]
         beta : float
             Weight of recall in the F score; its sign does not count.
@@ -287,6 +336,8 @@ class MahalanobisLearner(Embedding):
         distances = self.pair_distance(pairs_valid)
         y = check_labels(y_valid, len(distances))
         check_calibration(y, strategy, min_rate, beta)
+        if isinstance(strategy, Mapping):
+            return self.set_threshold(cut(sample_of(distances, y > 0.0), *check_goal(strategy)))
         return self.set_threshold(_best_threshold(distances, y, strategy, min_rate, beta))
 
     def __sklearn_tags__(self) -> Any:
@@ -300,13 +351,16 @@ class MahalanobisLearner(Embedding):
 
 
 def check_calibration(
-    y: Floats, strategy: str = "accuracy", min_rate: Any = None, beta: float = 1.0
+    y: Floats, strategy: Goal = "accuracy", min_rate: Any = None, beta: float = 1.0
 ) -> None:
     """Refuse what `MahalanobisLearner.calibrate_threshold` cannot work with."""
-    choice("strategy", strategy, dict.fromkeys(("accuracy", "f_beta", "max_tpr", "max_tnr"), 0))
+    if isinstance(strategy, Mapping):
+        check_goal(strategy, "strategy")
+    else:
+        choice("strategy", strategy, dict.fromkeys(STRATEGIES))
     if strategy == "f_beta" and not (is_number(beta) and np.isfinite(beta)):
         raise ValueError(f"strategy 'f_beta' needs a finite number as beta, got {beta!r}")
-    if strategy.startswith("max") and not (is_number(min_rate) and 0.0 <= min_rate <= 1.0):
+    if strategy in ("max_tpr", "max_tnr") and not (is_number(min_rate) and 0.0 <= min_rate <= 1.0):
         raise ValueError(f"strategy {strategy!r} needs a min_rate in [0, 1], got {min_rate!r}")
     if (y == y[0]).all():
         raise ValueError(
@@ -316,7 +370,7 @@ def check_calibration(
 
 
 def _best_threshold(
-    distances: Floats, y: Floats, strategy: str, min_rate: float | None, beta: float
+    distances: Floats, y: Floats, strategy: Goal, min_rate: float | None, beta: float
 ) -> float:
     """The best of all distances, and of one below them; the smallest where several are equal."""
     cuts = np.unique(distances)
@@ -327,7 +381,8 @@ def _best_threshold(
     alarms = np.searchsorted(other, cuts, side="right")
     if strategy == "accuracy":
         return float(cuts[np.argmax(hits - alarms)])
-    if strategy == "f_beta":
+    if strategy in ("f1", "f_beta"):
+        beta = 1.0 if strategy == "f1" else beta
         weight = beta * beta
         bottom = weight * alike.size + hits + alarms
         f = np.divide((1.0 + weight) * hits, bottom, where=bottom > 0.0, out=np.zeros(cuts.size))

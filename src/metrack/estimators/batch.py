@@ -15,6 +15,7 @@ from metrack.estimators.inputs import (
     TuplesLike,
     check_labels,
     check_preprocessor,
+    take_names,
 )
 from metrack.estimators.progress import warn_not_converged
 
@@ -51,6 +52,7 @@ class BatchLearner(MahalanobisLearner):
         labels = check_labels(y, len(batch))
         check_calibration(labels, **(calibration or {}))
         solution = self._solve(batch, labels, **options)
+        take_names(self, self.preprocessor)
         self.preprocessor_ = preprocessor
         self.n_features_in_ = batch.n_features
         self.components_ = solution.components

@@ -15,6 +15,7 @@ from metrack.engine.ensemble import (
     basis,
     calibration,
     combine,
+    gradient,
     landmarks,
     leading,
     mirror,
@@ -22,10 +23,12 @@ from metrack.engine.ensemble import (
     page_hinkley,
     replay,
     scaler,
+    scores,
     similar,
+    units,
 )
 from metrack.engine.numerics.records import Array, Sizes, declared, field_of, is_of
-from metrack.engine.online import oasis, targets
+from metrack.engine.online import neighbour_votes, oasis, targets
 from metrack.engine.representations.protocol import REPRESENTATIONS
 from metrack.estimators.resolved import Engine, Resolved
 from metrack.estimators.unlabelled import Moments, Neighbours, Start
@@ -38,7 +41,10 @@ PARTS = {
     "scaler": "scaler",
     "detector": "detector",
     "experts": "experts",
+    "scores": "scores",
     "replay": "recent",
+    "past": "past",
+    "units": "units",
     "rates": "rates",
     "learners": "learners",
     "generator": "generator",
@@ -50,7 +56,7 @@ PARTS = {
 }
 # From what the settings came to.
 FOLLOWS = {"n_features", "banks", "spread", "roster", "combination"}
-FOLLOWS |= {"spaces"}  # which have parts of their own
+FOLLOWS |= {"spaces", "views"}  # the former have parts of their own
 FOLLOWS |= {"rule", "ladder", "kind", "pace", "memory", "every"}  # of a bank
 # Kind of a part in the file: the record that it becomes. Representations have names of their own.
 RECORDS: dict[str, Any] = {
@@ -58,7 +64,11 @@ RECORDS: dict[str, Any] = {
     "scaler": scaler.SCALER,
     "page_hinkley": page_hinkley.PAGE_HINKLEY,
     "experts": combine.ExpertState,
+    "scores": scores.Scores,
     "replay_buffer": replay.ReplayBuffer,
+    "past_pairs": replay.Past,
+    "units": units.Units,
+    "embeddings": gradient.Embeddings,
     "rates": mirror.Rates,
     "generator": replay.GENERATOR,
     "additive": additive.Additive,
@@ -74,6 +84,8 @@ RECORDS: dict[str, Any] = {
     "unlabelled_points": Moments,
     "neighbours": Neighbours,
     "start": Start,
+    "neighbours_kept": neighbour_votes.Kept,
+    "neighbours_trust": neighbour_votes.Trust,
 }
 
 

@@ -1,6 +1,6 @@
 """FromLabels: learn a metric from points with class labels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -23,6 +23,8 @@ from metrack.estimators.inputs import (
     TuplesLike,
     check_class_labels,
     check_points,
+    hand_names,
+    restore_names,
 )
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairBuffer
@@ -95,7 +97,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     def __init__(
         self,
         learner: OnlineLearner | BatchLearner | None = None,
-        buffer_size: int = 256,
+        buffer_size: int = 1024,
         recent: float = 0.5,
         pairs_per_point: int = 4,
         random_state: Seed = None,
@@ -140,7 +142,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         try:
             points = validate_data(self, X, reset=anew, accept_sparse="csr", dtype=np.float64)
             if anew:
-                self._start()
+                self.start(self.n_features_in_)
             self.learner_.observe_points(check_points(points))
         except Exception:
             self.__dict__ = before
@@ -231,12 +233,26 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
                 self.learner_ = self._fit_batch(points, labels)
                 return self
             if anew:
-                self._start()
+                self.start(self.n_features_in_)
         except Exception:
             self.__dict__ = before
             raise
-        self.buffer_.teach(self.learner_, points, labels)
+        self.teach(points, labels)
         return self
+
+    def teach(self, points: Points, labels: Sequence[Hashable]) -> None:
+        """What `partial_fit` does, with points and labels that have been checked; it is started."""
+        self.buffer_.teach(self.learner_, points, labels)
+
+    def widen(self, n_features: int) -> None:
+        """Give points more features, which have been 0 so far."""
+        self.learner_.widen(n_features)
+        self.buffer_.widen(n_features)
+        self.n_features_in_ = n_features
+
+    def rescale(self, factors: Floats) -> None:
+        """Go on in other units: those of the points to come are these factors times the earlier."""
+        self.buffer_.rescale(factors)
 
     def _fit_batch(self, points: Points, labels: list[Any]) -> BatchLearner:
         learner: BatchLearner = clone(self.learner)
@@ -245,6 +261,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         pairs, y = pairs_from_labels(labels, n_pairs, self.random_state)
         learner.set_params(preprocessor=points).fit(pairs, y)
         learner.preprocessor = learner.preprocessor_ = None  # the points are not its own to keep
+        hand_names(self, learner)
         return learner
 
     def _check(self, X: PointsLike, y: LabelsLike, anew: bool) -> tuple[Points, list[Any]]:
@@ -256,16 +273,18 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         check_classification_targets(labels)
         return check_points(points), labels.tolist()
 
-    def _start(self) -> None:
+    def start(self, n_features: int) -> None:
+        """Forget everything, and be ready for points of so many features."""
         learner = SADL() if self.learner is None else clone(self.learner)
         self._check_learner(learner)
         rng = check_random_state(self.random_state)
         if learner.random_state is None:
             learner.set_params(random_state=rng.randint(2**31 - 1))
-        learner.check_components(self.n_features_in_)
+        learner.check_components(n_features)
         buffer = PairBuffer(self.buffer_size, self.recent, self.pairs_per_point, rng)
-        learner.start(self.n_features_in_)
-        self.learner_, self.buffer_ = learner, buffer
+        learner.start(n_features)
+        hand_names(self, learner)
+        self.learner_, self.buffer_, self.n_features_in_ = learner, buffer, n_features
 
     def restore(
         self, learner: OnlineLearner, rng: Any, pairing: Any, arrays: Any, names: Any
@@ -276,10 +295,8 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
             raise ValueError(f"{len(arrays['labels'])} labels in a buffer of {self.buffer_size!r}")
         buffer = PairBuffer(self.buffer_size, self.recent, self.pairs_per_point, rng)
         buffer.unpack(pairing, arrays, n_features)
-        if names is not None:
-            if len(names) != n_features or not all(isinstance(name, str) for name in names):
-                raise ValueError(f"there are not {n_features} names of features")
-            self.feature_names_in_ = np.array(names, dtype=object)
+        restore_names(self, names, n_features)
+        hand_names(self, learner)
         self.learner_, self.buffer_, self.n_features_in_ = learner, buffer, n_features
         return self
 

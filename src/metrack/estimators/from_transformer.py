@@ -10,7 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.base import MahalanobisLearner
 from metrack.estimators.constraints import pairs_from_labels
-from metrack.estimators.inputs import LabelsLike, PointsLike, TuplesLike, check_points
+from metrack.estimators.inputs import (
+    LabelsLike,
+    PointsLike,
+    TuplesLike,
+    check_points,
+    take_names,
+)
 from metrack.estimators.settings import Seed
 
 N_PAIRS = 2_000  # drawn from labels to calibrate the threshold
@@ -72,10 +78,12 @@ class FromTransformer(MahalanobisLearner):
         """
         points = check_points(X)
         transformer = clone(self.transformer)
-        transformer.fit(X, y)
+        # What is fitted to names warns of points without; the matrix is read off with such points.
+        transformer.fit(points if hasattr(X, "columns") else X, y)
         components = _matrix_of(transformer, points)
         drawn = None if y is None else pairs_from_labels(y, N_PAIRS, self.random_state)
         self.transformer_, self.components_ = transformer, components
+        take_names(self, X)
         self.preprocessor_ = None
         self.n_features_in_ = points.shape[1]
         self.__dict__.pop("threshold_", None)

@@ -3,12 +3,13 @@
 Every error names the offending row and says what to do. Nothing here changes a learner.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import validate_data
 
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.numerics.pairs import HEAVIEST, Pairs, PointPairs
@@ -63,6 +64,33 @@ def check_preprocessor(preprocessor: Preprocessor) -> Lookup:
     return check_points(preprocessor, "preprocessor")
 
 
+def take_names(estimator: Any, points: Any, reset: bool = True) -> None:
+    """Know the features by the columns of a DataFrame, as everywhere in scikit-learn.
+
+    Without ``reset`` the columns must be those that are known; what has none is not compared.
+    """
+    if hasattr(points, "columns"):
+        if reset or hasattr(estimator, "feature_names_in_"):
+            validate_data(estimator, points, reset=reset, skip_check_array=True)
+    elif reset:
+        vars(estimator).pop("feature_names_in_", None)
+
+
+def restore_names(estimator: Any, names: Any, n_features: int) -> None:
+    """Know the features by names that were saved, if there were any."""
+    if names is None:
+        return
+    if len(names) != n_features or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"there are not {n_features} names of features")
+    estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def hand_names(estimator: Any, other: Any) -> None:
+    """Let another estimator, on the same features, know them by the same names."""
+    if hasattr(estimator, "feature_names_in_"):
+        other.feature_names_in_ = estimator.feature_names_in_
+
+
 def points_of(X: PointsLike, preprocessor: Lookup, n_features: int | None) -> Points:
     """Points given as such, or as row numbers or other ids."""
     if preprocessor is not None and not sp.issparse(X):
@@ -73,6 +101,12 @@ def points_of(X: PointsLike, preprocessor: Lookup, n_features: int | None) -> Po
             taken: Points = points[rows]
             return taken
     return check_points(X, "X", n_features)
+
+
+def points_for(estimator: Any, X: PointsLike) -> Points:
+    """Points as a fitted estimator takes them: of its features, under the names that it knows."""
+    take_names(estimator, X, reset=False)
+    return points_of(X, estimator.preprocessor_, estimator.n_features_in_)
 
 
 def are_ids(X: PointsLike, preprocessor: Lookup) -> bool:
@@ -120,6 +154,9 @@ class TupleBatch:
             )
         _check_width(width, name, n_features)
         self.n_features = width
+        self.reports: Callable[[int], None] | None = (
+            None  # told how many were taken, range by range
+        )
 
     def __len__(self) -> int:
         return len(self.points if self.rows is None else self.rows)
@@ -135,6 +172,8 @@ class TupleBatch:
     def ranges(self) -> Iterator[tuple[int, int]]:
         """The batch in pieces that the engine takes."""
         for start in range(0, len(self), CHUNK):
+            if self.reports is not None:
+                self.reports(start)
             yield start, min(start + CHUNK, len(self))
 
 
@@ -189,8 +228,19 @@ def _rows(points: Any, y: Floats) -> Pairs:
     return Pairs(np.ravel(points), np.arange(points.shape[1]), np.empty(0, np.int64), y)
 
 
-def check_labels(y: LabelsLike | None, n_pairs: int) -> Floats:
-    """Labels +1 (alike) and -1 (not alike), one per pair."""
+def check_labels(
+    y: LabelsLike | None, n_pairs: int, numbers: Sequence[int] | None = None
+) -> Floats:
+    """Labels +1 (alike) and -1 (not alike), one per pair; also where they are 1 and 0, or booleans.
+
+    A batch of ones alone is the same in all three. Only one that has both 0 and -1 cannot be read.
+
+    Parameters
+    ----------
+    y, n_pairs
+    numbers : sequence of int, optional
+        Of the labels among those that a user gave, for errors; by default from 0 on.
+    """
     if y is None:
         raise ValueError(
             "requires y to be passed, but the target y is None: give one label per pair"
@@ -203,19 +253,35 @@ def check_labels(y: LabelsLike | None, n_pairs: int) -> Floats:
         raise ValueError(
             f"y must have one label per pair: {n_pairs} pairs, but y has shape {labels.shape}"
         )
+    if labels.dtype.kind == "b":
+        return np.where(labels, 1.0, -1.0)
+    _check_values(labels, range(n_pairs) if numbers is None else numbers)
+    return np.where(labels > 0, 1.0, -1.0)
+
+
+def _check_values(labels: Any, numbers: Sequence[int]) -> None:
+    """Refuse what is no label, and labels for not alike of two kinds."""
     if labels.dtype.kind in "iuf":
-        wrong = np.flatnonzero(np.abs(labels) != 1)
+        wrong = np.flatnonzero((labels != 0) & (np.abs(labels) != 1))
     else:
-        wrong = np.flatnonzero(
-            [not (is_number(each) and abs(each) == 1) for each in labels.tolist()]
-        )
+        wrong = np.flatnonzero([not _is_label(each) for each in labels.tolist()])
     if wrong.size:
         label = labels.tolist()[wrong[0]]
         raise ValueError(
-            f"y[{wrong[0]}] = {label!r}; labels are +1 (alike) or -1 (not alike). "
-            "Where yours are 1 and 0, pass 2 * numpy.asarray(y) - 1."
+            f"y[{numbers[wrong[0]]}] = {label!r}; labels are +1 (alike) or -1 (not alike), or 1 "
+            "and 0, or booleans"
         )
-    return np.asarray(labels, dtype=np.float64)
+    zeros, minuses = (np.flatnonzero(labels == value) for value in (0, -1))
+    if zeros.size and minuses.size:
+        (before, first), (row, second) = sorted([(zeros[0], 0), (minuses[0], -1)])
+        raise ValueError(
+            f"y[{numbers[row]}] = {second}, but y[{numbers[before]}] = {first}: not alike is "
+            "either -1 or 0; leave pairs out that nobody is sure of"
+        )
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, bool) or (is_number(value) and value in (-1, 0, 1))
 
 
 def check_judgements(
@@ -242,8 +308,11 @@ def check_judgements(
 
 
 def check_graded(y: LabelsLike | None, n_pairs: int) -> Floats:
-    """Answers from -1 (surely not alike) over 0 (unsure) to +1 (surely alike), one per pair."""
-    if y is None:
+    """Answers from -1 (surely not alike) over 0 (unsure) to +1 (surely alike), one per pair.
+
+    Booleans are sure, both of them.
+    """
+    if y is None or np.asarray(y).dtype.kind == "b":
         return check_labels(y, n_pairs)
     answers = _numbers(y, "y")
     if answers.shape != (n_pairs,):

@@ -101,7 +101,7 @@ class ITML(BatchLearner):
         ----------
         pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
         y : array (n_pairs,)
-            +1 alike, -1 not alike.
+            +1 alike, -1 not alike; or 1 and 0, or booleans.
         bounds : two distances, or a row or column of them, optional
             Largest of similar, smallest of dissimilar pairs; by default the 5th and 95th percentile
             of the distances between the pairs' points, as the prior has them.

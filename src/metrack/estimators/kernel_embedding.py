@@ -21,7 +21,7 @@ from metrack.estimators.inputs import (
     are_ids,
     check_points,
     float_type,
-    points_of,
+    points_for,
 )
 from metrack.estimators.settings import Configurable
 
@@ -189,7 +189,7 @@ class KernelEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configu
     def transform(self, X: PointsLike) -> Floats:
         """Embed points where the Euclidean distance is the learned one."""
         check_is_fitted(self)
-        embedded = self.metric.embed(points_of(X, self.preprocessor_, self.n_features_in_))
+        embedded = self.metric.embed(points_for(self, X))
         given = self.preprocessor if are_ids(X, self.preprocessor_) else X
         return embedded.astype(float_type(given), copy=False)
 

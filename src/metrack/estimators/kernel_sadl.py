@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.ensemble import landmarks
 from metrack.engine.ensemble.combine import OUTPUTS
 from metrack.engine.ensemble.combiners import COMBINERS
-from metrack.engine.ensemble.spaces import SpacesEnsemble
+from metrack.engine.ensemble.kernel_spaces import KernelEnsemble
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators import active
 from metrack.estimators.auto import units
@@ -23,6 +23,7 @@ from metrack.estimators.inputs import (
     PointsLike,
     Preprocessor,
     TuplesLike,
+    hand_names,
 )
 from metrack.estimators.kernel_embedding import (
     FrozenKernelMetric,
@@ -33,16 +34,17 @@ from metrack.estimators.kernel_embedding import (
 from metrack.estimators.kernel_settings import (
     AUTO_GAMMAS,
     MOST_LANDMARKS,
-    MOST_SPACES,
     RELATIVE,
     KernelSettings,
     kernel_kinds,
 )
 from metrack.estimators.kinds import several_kinds
+from metrack.estimators.probability import Goal, check_goal
+from metrack.estimators.resolved import MOST_SPACES
 from metrack.estimators.sadl import ASKED_WEIGHT_LOSSES, AUTO_COMBINER
 from metrack.estimators.settings import Seed, choice, positive, whole
 from metrack.estimators.threads import exclusive
-from metrack.estimators.weighed import WeighedLearner
+from metrack.estimators.weighed import WeighedLearner, spaces_of
 
 
 class Landmark(NamedTuple):
@@ -113,7 +115,7 @@ class KernelSADL(WeighedLearner):
     coef0 : float
         Of "poly" and "sigmoid"; not below 0.
     combiner : {"auto", "adaptive_share", "fixed_share", "ader"}
-        As in `SADL`, of learners that are always on.
+        Weight rule of learners that are always on. "auto" is "adaptive_share".
     output
         As in `SADL`.
     weight_loss
@@ -123,6 +125,8 @@ class KernelSADL(WeighedLearner):
     n_components : int or None
         Columns of `transform`: the directions in which landmarks spread most. What is learned does
         not depend on it. None: as many as there are.
+    threshold
+        As in `SADL`.
     scale
         As in `SADL`, of the linear learners.
     preprocessor
@@ -163,12 +167,13 @@ class KernelSADL(WeighedLearner):
     """
 
     resolved_: KernelSettings  # type: ignore[assignment]
-    engine_: SpacesEnsemble
+    engine_: KernelEnsemble
 
     components_ = _Absent()
     rank_ = _Absent()
     get_mahalanobis_matrix = _Absent()
     top_features = _Absent()
+    to_linear = _Absent()
     neighbour_components = _Absent()
     aligned_components = _Absent()
     observe_points = _Absent()
@@ -186,6 +191,7 @@ class KernelSADL(WeighedLearner):
         weight_loss: str = "capped",
         cap: float = 4.0,
         n_components: int | None = None,
+        threshold: Goal = "accuracy",
         scale: str | None = "auto",
         preprocessor: Preprocessor = None,
         random_state: Seed = None,
@@ -200,6 +206,7 @@ class KernelSADL(WeighedLearner):
         self.weight_loss = weight_loss
         self.cap = cap
         self.n_components = n_components
+        self.threshold = threshold
         self.scale = scale
         self.preprocessor = preprocessor
         self.random_state = random_state
@@ -216,6 +223,7 @@ class KernelSADL(WeighedLearner):
                 "'fixed_share'"
             )
         choice("output", self.output, OUTPUTS)
+        check_goal(self.threshold)
         weight_loss = choice("weight_loss", self.weight_loss, ASKED_WEIGHT_LOSSES)
         kernel = self._kernel()
         relative = isinstance(self.gamma, str) and kernel in RELATIVE
@@ -226,13 +234,13 @@ class KernelSADL(WeighedLearner):
             n_features,
             units(self.scale),
             "hinge",
-            banks=several_kinds(n_features),
+            spaces=several_kinds(n_features),
             kernel=kernel,
             degree=float(whole("degree", self.degree)),
             coef0=positive("coef0", self.coef0, or_zero=True),
             n_landmarks=n_landmarks,
             relative=relative,
-            spaces=kernel_kinds(n_landmarks, gammas),
+            kernel_spaces=kernel_kinds(n_landmarks, gammas),
             combiner=name,
             output=self.output,
             weight_loss="linear" if combiner.linearised else weight_loss,
@@ -265,9 +273,10 @@ class KernelSADL(WeighedLearner):
         y: LabelsLike,
         calibration_params: dict[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
+        verbose: int = 0,
     ) -> Self:
         """Forget everything, then learn the pairs in order; see `SADL.fit`."""
-        self._or_as_before(super().fit, pairs, y, calibration_params, sample_weight)
+        self._or_as_before(super().fit, pairs, y, calibration_params, sample_weight, verbose)
         return self
 
     def observe(
@@ -276,9 +285,11 @@ class KernelSADL(WeighedLearner):
         y: LabelsLike,
         sample_weight: ArrayLike | None = None,
         graded: bool = False,
+        verbose: int = 0,
     ) -> Floats:
         """Test, then train: the loss suffered on each pair before learning; see `SADL.observe`."""
-        losses: Floats = self._or_as_before(super().observe, pairs, y, sample_weight, graded)
+        given = pairs, y, sample_weight, graded, verbose
+        losses: Floats = self._or_as_before(super().observe, *given)
         return losses
 
     @exclusive
@@ -324,9 +335,8 @@ class KernelSADL(WeighedLearner):
     def _spaces(self) -> list[str]:
         kernel, gammas = self.resolved_.kernel, self.gammas_
         name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "kernel")
-        names = ["linear", *(f"{name} {gamma:.3g}" if gamma else name for gamma in gammas)]
-        sizes = [len(space.experts.length) for space in self.engine_.spaces]
-        return [each for each, size in zip(names, sizes, strict=True) for _ in range(size)]
+        kernels = (f"{name} {gamma:.3g}" if gamma else name for gamma in gammas)
+        return spaces_of(self.engine_, kernels)
 
     @property
     @exclusive
@@ -393,7 +403,9 @@ class KernelSADL(WeighedLearner):
         return self._view("neighbours").root(points)
 
     def _frozen(self, name: str) -> KernelEmbedding:
-        return KernelEmbedding(self._view(name), self.preprocessor_)
+        found = KernelEmbedding(self._view(name), self.preprocessor_)
+        hand_names(self, found)
+        return found
 
     @exclusive
     def _view(self, name: str = "view") -> SpacesMetric:
@@ -401,7 +413,7 @@ class KernelSADL(WeighedLearner):
         check_is_fitted(self)
         if name not in self._computed:
             engine, p = self.engine_, self._shares()
-            metrics = engine.mixtures(p) if name == "view" else engine.neighbours(p)
+            metrics = engine.mixtures(p) if name == "view" else engine.neighbours_of_all(p)
             self._computed[name] = SpacesMetric(
                 engine.rule, engine.landmarks, metrics, self.n_components
             )

@@ -8,27 +8,37 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from metrack.engine.ensemble.basis import BasisEnsemble
 from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES
 from metrack.engine.ensemble.combiners.protocol import RECORDS
+from metrack.engine.ensemble.kernel_spaces import KernelEnsemble
 from metrack.engine.ensemble.landmarks import KernelRule
-from metrack.engine.ensemble.spaces import SpacesEnsemble
 from metrack.engine.numerics.losses import LOSSES
 from metrack.engine.numerics.records import MOST, TINY, Flag, Number, Sizes
-from metrack.estimators.kinds import FAST_TARGET, FEW_TARGET, OUTSIDE, PLAIN, WIDE_TARGET, targets
+from metrack.estimators.kinds import Row, banks_of
 from metrack.estimators.resolved import (
     KINDS,
+    MOST_SPACES,
     UNITS,
     Banks,
     BankSettings,
-    EnsembleSettings,
     Name,
-    from_plain_of,
-    to_plain,
+    Spaces,
+    SpaceSettings,
+    TrackerSettings,
 )
 
 RELATIVE = {"rbf", "poly", "polynomial"}  # kernels whose gamma "auto" is in units of the data
 AUTO_GAMMAS = (1.0, 3.0)  # of which the second has narrow learners alone: details are local
 NARROW, WIDE = 32, 192  # directions of a basis
+KERNEL = "kernel"
+TABLE = (
+    Row("target", KERNEL, 0.3, 64, 0.33, width=NARROW),
+    Row("target", KERNEL, 0.1, 64, 0.33, width=NARROW),
+    Row("target", KERNEL, 0.03, 256, 0.33, width=NARROW),
+    Row("target", KERNEL, 0.15, 0, width=WIDE),
+    Row("target", KERNEL, 0.1, 1024, width=WIDE),
+    Row("target", KERNEL, 1.0, 64, width=WIDE),
+    Row("plain", KERNEL, memory=1000),
+)
 MOST_LANDMARKS = 1 << 12
-MOST_SPACES = 8
 
 
 class KernelName:
@@ -43,7 +53,7 @@ class KernelName:
         return str(Name(PAIRWISE_KERNEL_FUNCTIONS).checked(value, name, sizes))
 
 
-class SpaceSettings(NamedTuple):
+class KernelSpaceSettings(NamedTuple):
     """Experts on the features of one bandwidth."""
 
     gamma: Annotated[float, Number()]
@@ -55,47 +65,34 @@ class SpaceSettings(NamedTuple):
         return "space"
 
 
-class Spaces:
-    """What a field holds: the choices for each bandwidth."""
-
-    def plain(self, value: tuple[SpaceSettings, ...]) -> list[dict[str, Any]]:
-        """For JSON."""
-        return [to_plain(each) for each in value]
-
-    def checked(self, value: Any, name: str, sizes: Sizes) -> tuple[SpaceSettings, ...]:
-        """The records, if they are such ones."""
-        if not isinstance(value, list) or not 1 <= len(value) <= MOST_SPACES:
-            raise ValueError(f"{name} is {value!r}; it must be a list of spaces' settings")
-        kinds = {"space": SpaceSettings}
-        return tuple(from_plain_of(kinds, each, f"{name}.{i}") for i, each in enumerate(value))
-
-
 class KernelSettings(NamedTuple):
     """Linear learners, and learners on the features that landmarks give: KernelSADL.
 
     Attributes
     ----------
-    n_features, units, loss, banks, combiner, output, weight_loss, cap
-        As of `EnsembleSettings`; banks are the linear learners.
+    n_features, units, loss, spaces, combiner, output, weight_loss, cap
+        As of `TrackerSettings`; spaces are those of the linear learners.
     kernel, degree, coef0
         As the settings of these names.
     n_landmarks : int
     relative : bool
         Gammas are in units of the data.
-    spaces : tuple of SpaceSettings
+    kernel_spaces : tuple of KernelSpaceSettings
         A gamma each, 0 where the kernel has none, and learners.
     """
 
     n_features: Annotated[int, Number(1, MOST, whole=True)]
     units: Annotated[str, Name(UNITS)]
     loss: Annotated[str, Name(LOSSES)]
-    banks: Annotated[tuple[BankSettings, ...], Banks()]
+    spaces: Annotated[tuple[SpaceSettings, ...], Spaces(SpaceSettings, MOST_SPACES)]
     kernel: Annotated[str | Callable[..., Any], KernelName()]
     degree: Annotated[float, Number()]
     coef0: Annotated[float, Number()]
     n_landmarks: Annotated[int, Number(1, MOST_LANDMARKS, whole=True)]
     relative: Annotated[bool, Flag()]
-    spaces: Annotated[tuple[SpaceSettings, ...], Spaces()]
+    kernel_spaces: Annotated[
+        tuple[KernelSpaceSettings, ...], Spaces(KernelSpaceSettings, MOST_SPACES)
+    ]
     combiner: Annotated[str, Name(RECORDS)]
     output: Annotated[str, Name(OUTPUTS)]
     weight_loss: Annotated[str, Name(WEIGHT_LOSSES)]
@@ -107,30 +104,29 @@ class KernelSettings(NamedTuple):
         return "kernel"
 
     @property
-    def linear(self) -> EnsembleSettings:
-        """The linear learners, as an ensemble."""
-        shared = {name: getattr(self, name) for name in EnsembleSettings._fields}
-        return EnsembleSettings(**shared)
+    def linear(self) -> TrackerSettings:
+        """The linear learners, as a tracker."""
+        return TrackerSettings(*(getattr(self, name) for name in TrackerSettings._fields))
 
-    def build(self) -> SpacesEnsemble:
+    def build(self) -> KernelEnsemble:
         """The learners and their combiner, at their start."""
-        linear: Any = self.linear.build()
-        spaces = [
+        linear = self.linear.build()
+        kernel = [
             BasisEnsemble(
                 self.n_landmarks,
                 [bank.build(self._size(bank)) for bank in space.banks],
                 linear.combination,
                 scaled=True,
             )
-            for space in self.spaces
+            for space in self.kernel_spaces
         ]
-        gammas = tuple(space.gamma for space in self.spaces)
+        gammas = tuple(space.gamma for space in self.kernel_spaces)
         rule = KernelRule(self.kernel, gammas, self.relative, self.degree, self.coef0)
-        return SpacesEnsemble(linear, spaces, rule, linear.combination)
+        return KernelEnsemble(linear.spaces, linear.views, kernel, rule, linear.combination)
 
     def dimensions(self) -> list[int]:
         """On how many features, or directions of a basis, each bank works."""
-        own = [self._size(bank) for space in self.spaces for bank in space.banks]
+        own = [self._size(bank) for space in self.kernel_spaces for bank in space.banks]
         return [*self.linear.dimensions(), *own]
 
     def _size(self, bank: BankSettings) -> int:
@@ -138,23 +134,23 @@ class KernelSettings(NamedTuple):
 
     def widths(self) -> list[int]:
         """How many features each space has."""
-        return [self.n_features, *(self.n_landmarks for _ in self.spaces)]
+        return [*self.linear.widths(), *(self.n_landmarks for _ in self.kernel_spaces)]
 
     def smallest(self) -> "KernelSettings":
-        """The same for one or two features, and one landmark."""
+        """The same for two features, and one landmark."""
         linear = self.linear.smallest()
-        spaces = tuple(
+        kernel = tuple(
             each._replace(banks=tuple(bank.smallest() for bank in each.banks))
-            for each in self.spaces
+            for each in self.kernel_spaces
         )
         return self._replace(
-            n_features=linear.n_features, banks=linear.banks, n_landmarks=1, spaces=spaces
+            n_features=linear.n_features, spaces=linear.spaces, n_landmarks=1, kernel_spaces=kernel
         )
 
     def check(self) -> None:
         """Refuse what cannot be built, before anything is allocated."""
         self.linear.check()
-        for space in self.spaces:
+        for space in self.kernel_spaces:
             for bank in space.banks:
                 bank.check(self.n_landmarks)
 
@@ -162,13 +158,11 @@ class KernelSettings(NamedTuple):
 KINDS |= {"kernel": KernelSettings}
 
 
-def kernel_kinds(n_landmarks: int, gammas: tuple[float, ...]) -> tuple[SpaceSettings, ...]:
+def kernel_kinds(n_landmarks: int, gammas: tuple[float, ...]) -> tuple[KernelSpaceSettings, ...]:
     """Target learners and plain distance for each bandwidth; wide ones for the first."""
-    narrow, wide = min(NARROW, n_landmarks), min(WIDE, n_landmarks)
     found = []
     for i, gamma in enumerate(gammas):
-        banks: list[BankSettings] = [targets(FEW_TARGET, narrow, OUTSIDE)]
-        if i == 0:
-            banks += [targets(WIDE_TARGET, wide), targets(FAST_TARGET, wide)]
-        found.append(SpaceSettings(gamma, (*banks, PLAIN)))
+        rows = [row for row in TABLE if i == 0 or row.width < WIDE]
+        fitted = [row._replace(width=min(row.width, n_landmarks)) for row in rows]
+        found.append(KernelSpaceSettings(gamma, tuple(banks_of(fitted, n_landmarks))))
     return tuple(found)

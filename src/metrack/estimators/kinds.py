@@ -1,93 +1,187 @@
-"""Several kinds of experts: which there are, at which paces."""
+"""Which learners there are by default: one table up to 64 features, one beyond.
 
-from typing import TypeAlias
+A row is a learner (of moments two, one for each form). What its numbers mean is its kind's to say:
 
+target      rate; memory: of how many of the last pairs some are replayed; pull: to plain distance,
+            times 0.25 / width: a pair says something about one direction, the pull is in all
+leading     the same on the leading directions of differences, if there are more features
+additive    rate; memory: 1 / what is forgotten at each pair
+moment      memory: of the covariances
+gradient    rate; memory: of how many of the last pairs minibatches are drawn, 0: of all the past,
+            half of them alike; mean: pairs over which the metric is averaged
+plain       memory: of its scale
+
+Learners see differences as they come, or features in their own units; they work on all features, or
+on the first directions of a basis, as many as the width says.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from metrack.engine.ensemble.spaces import AS_THEY_COME, OWN
 from metrack.estimators.bank_settings import (
     AdditiveLearner,
     AdditiveSettings,
     AlwaysOnSettings,
+    GradientLearner,
+    GradientSettings,
     LeadingSettings,
     Learner,
     MomentLearner,
     MomentSettings,
     PlainSettings,
 )
-from metrack.estimators.resolved import BankSettings
+from metrack.estimators.resolved import BankSettings, SpaceSettings
 
-# Pairs replayed after each. A step's cost grows with the square of directions: so many numbers may
-# be gone through, if that makes no fewer than the least, nor more than these.
-REPLAYED = 6 * 64**2
-LEAST_REPLAYS, REPLAYS, WHOLE_REPLAYS = 2, 8, 16
-PULL = 0.25  # over n_features: a pair says something about one direction, the pull is in all
-
-WHOLE_UP_TO = 64  # features: beyond, all learners work on directions of a basis
-LEADING = 12  # directions that some learners work on beside whole matrices
-NARROW, WIDE = 16, 176  # directions of a basis: few are learned fast, many hold more
-OF_MOMENTS, RENEWED = 24, 128  # those whose covariances are known; every so many pairs anew
-OUTSIDE = 0.25  # weight of plain distance where learners of few directions have none
-
-# Rate, share of the pull to plain distance, and how many of the last pairs are replayed; 0: none.
-Rows: TypeAlias = tuple[tuple[float, float, int], ...]
-# On all features, the faster the stronger the pull: what a pair says of one direction must not stay
-# in all others.
-STEADY_TARGET: Rows = ((0.2, 0.7, 64), (0.1, 0.5, 96), (0.05, 0.33, 256))
-FREE_TARGET: Rows = ((0.1, 0.0, 0), (0.1, 0.0, 1024))
-OUTER_TARGET: Rows = ((0.8, 1.0, 48), (0.5, 0.7, 48), (0.03, 0.33, 512))  # fastest and slowest
-# On few directions.
-FEW_TARGET: Rows = ((0.3, 0.33, 64), (0.1, 0.33, 64), (0.03, 0.33, 256))
-# On a basis. Where a question is hard, replays learn its noise: one learner has none. What matters
-# may have to grow a hundredfold: another is fast.
-WIDE_TARGET: Rows = ((0.15, 0.0, 0), (0.1, 0.0, 1024))
-FAST_TARGET: Rows = ((1.0, 0.0, 64),)
-
-# The first finds what many pairs agree on, at any width. The others follow what moves, and are for
-# few features: with many, they forget before they have seen enough.
-ADDITIVE = (AdditiveLearner(0.3, 0.0003),)
-FORGETFUL = (AdditiveLearner(0.06, 0.001), AdditiveLearner(0.06, 0.008))
-MOMENT = (MomentLearner(200.0), MomentLearner(800.0))
-PLAIN = PlainSettings(memory=1000.0, start=4.0)  # it does not move: its scale may be learned longer
+ALL = 0  # features; of the past
+NONE = 0  # of the past
 
 
-def several_kinds(n_features: int) -> tuple[BankSettings, ...]:
-    """Target learners, some on leading directions; plain distance; additive and moment learners."""
-    return _on_basis(n_features) if n_features > WHOLE_UP_TO else _on_features(n_features)
+class Row(NamedTuple):
+    """A learner."""
+
+    kind: str
+    view: str
+    rate: float = 0.0
+    memory: float = ALL
+    pull: float = 0.0
+    mean: float = 1.0
+    width: int = ALL
 
 
-def _on_basis(n_features: int) -> tuple[BankSettings, ...]:
-    wide = min(WIDE, n_features)
-    return (
-        targets(FEW_TARGET, NARROW, OUTSIDE),
-        targets(WIDE_TARGET, wide),
-        targets(FAST_TARGET, wide),
-        PLAIN,
-        AdditiveSettings(ADDITIVE, wide),
-        MomentSettings(MOMENT, OF_MOMENTS, RENEWED),
-    )
+LEADING = 12  # directions
+WHOLE_UP_TO = 64  # features: beyond, most kinds work on directions of a basis
+TABLE = (
+    Row("target", AS_THEY_COME, 0.05, 256, 0.33),
+    Row("target", AS_THEY_COME, 0.8, 48, 1.0),
+    Row("target", AS_THEY_COME, 0.1, NONE),
+    Row("leading", AS_THEY_COME, 0.1, 64, 0.33),
+    Row("additive", AS_THEY_COME, 0.06, 1000),
+    Row("moment", AS_THEY_COME, memory=200),
+    Row("plain", AS_THEY_COME, memory=1000),
+    Row("target", OWN, 0.2, 64, 0.7),
+    Row("target", OWN, 0.1, 1024),
+    Row("additive", OWN, 0.06, 125),
+    Row("moment", OWN, memory=800),
+    Row("gradient", OWN, 0.1, ALL, mean=1024),
+    Row("plain", OWN, memory=1000),
+)
+WIDE_TABLE = (
+    Row("gradient", AS_THEY_COME, 0.1, 256, mean=256, width=128),
+    Row("gradient", AS_THEY_COME, 0.1, ALL, mean=1024),
+    Row("plain", AS_THEY_COME, memory=1000),
+    Row("target", AS_THEY_COME, 0.1, 64, 0.33, width=16),
+    Row("target", AS_THEY_COME, 0.03, 256, 0.33, width=16),
+    Row("target", AS_THEY_COME, 0.1, 1024, width=128),
+    Row("target", AS_THEY_COME, 1.0, 64, width=176),  # what matters may have to grow a hundredfold
+    Row("moment", AS_THEY_COME, memory=800, width=24),
+    Row("gradient", OWN, 0.1, 256, mean=256, width=64),
+    Row("plain", OWN, memory=1000, width=16),
+)
+FULL_UP_TO = 384  # features: beyond, no learner works on all of them
+WIDEST = 176  # directions of a basis
+
+# Pairs replayed after each by target learners. A step's cost grows with the square of directions:
+# so many numbers may be gone through, if that makes no fewer than the least, nor more than these.
+REPLAYED, LEAST_REPLAYS, MOST_REPLAYS, ON_BASIS = 6 * 64**2, 2, 16, 8
+PULL = 0.25  # over n_features
+FEW, OUTSIDE = 32, 0.25  # directions; weight of plain distance beyond so few, of target learners
+PLAIN_START = 4.0
+BLOCK, WIDE_BLOCK = 16, 64  # pairs between the steps of gradient learners ...
+MINIBATCHES, WIDE_MINIBATCHES = 4, 1  # ... and how many of the past follow each block
+RENEWED = 128  # pairs: metrics of moments on a basis are found anew after so many
 
 
-def _on_features(n_features: int) -> tuple[BankSettings, ...]:
-    steady, free, outer = (
-        AlwaysOnSettings("target", _learners(rows, n_features, WHOLE_REPLAYS))
-        for rows in (STEADY_TARGET, FREE_TARGET, OUTER_TARGET)
-    )
-    few = _learners(FEW_TARGET, LEADING, REPLAYS, OUTSIDE)
-    leading = [LeadingSettings(few, LEADING, n_features)] if n_features > LEADING else []
-    additive = AdditiveSettings(ADDITIVE), AdditiveSettings(FORGETFUL)
-    # With more features, the first two go on as narrow and as wide ones.
-    return steady, free, outer, *leading, PLAIN, *additive, MomentSettings(MOMENT)
-
-
-def targets(rows: Rows, width: int, outside: float = 1.0) -> AlwaysOnSettings:
-    """Target learners on so many directions of a basis."""
-    return AlwaysOnSettings("target", _learners(rows, width, REPLAYS, outside), width)
-
-
-def _learners(
-    rows: Rows, n_directions: int, most_replays: int, outside: float = 1.0
-) -> tuple[Learner, ...]:
-    """Learners at these paces."""
-    replays = min(max(LEAST_REPLAYS, round(REPLAYED / n_directions**2)), most_replays)
+def several_kinds(n_features: int) -> tuple[SpaceSettings, ...]:
+    """The learners for so many features, space by space."""
+    table: tuple[Row, ...] = TABLE if n_features <= WHOLE_UP_TO else WIDE_TABLE
+    rows = [_fitted(row, n_features) for row in table]
+    if n_features <= LEADING:
+        rows = [row for row in rows if row.kind != "leading"]
     return tuple(
-        Learner(rate, pull * PULL / n_directions, replays if window else 0, max(window, 1), outside)
-        for rate, pull, window in rows
+        SpaceSettings(view, on_basis, tuple(banks_of(own, n_features)))
+        for (view, on_basis), own in _grouped(rows, lambda row: (row.view, row.width > 0))
     )
+
+
+def _fitted(row: Row, n_features: int) -> Row:
+    """The same for so many features: on a basis where there are too many."""
+    if row.width == ALL and n_features > FULL_UP_TO:
+        return row._replace(width=WIDEST)
+    return row
+
+
+def banks_of(rows: Iterable[Row], n_features: int) -> list[BankSettings]:
+    """Learners of the same features: a bank for each kind and width."""
+    return [
+        BANKS[kind](own, width, n_features)
+        for (kind, width), own in _grouped(rows, lambda row: (row.kind, row.width))
+    ]
+
+
+def _grouped(rows: Iterable[Row], key: Any) -> list[tuple[Any, list[Row]]]:
+    """Rows by a key, in the order in which keys come first."""
+    rows = list(rows)
+    order = list(dict.fromkeys(map(key, rows)))
+    return [(each, [row for row in rows if key(row) == each]) for each in order]
+
+
+def _target(rows: list[Row], width: int, n_features: int) -> BankSettings:
+    n = min(width or n_features, n_features)
+    most = MOST_REPLAYS if width == ALL else ON_BASIS
+    return AlwaysOnSettings("target", _learners(rows, n, most, ALL < width <= FEW), width)
+
+
+def _leading(rows: list[Row], width: int, n_features: int) -> BankSettings:
+    return LeadingSettings(_learners(rows, LEADING, ON_BASIS, True), LEADING, n_features)
+
+
+def _learners(rows: list[Row], n: int, most_replays: int, few: bool) -> tuple[Learner, ...]:
+    """Target learners on so many directions."""
+    replays = min(max(LEAST_REPLAYS, round(REPLAYED / n**2)), most_replays)
+    outside = OUTSIDE if few else 1.0
+    return tuple(
+        Learner(
+            row.rate,
+            row.pull * PULL / n,
+            replays if row.memory else 0,
+            max(int(row.memory), 1),
+            outside,
+        )
+        for row in rows
+    )
+
+
+def _additive(rows: list[Row], width: int, n_features: int) -> BankSettings:
+    return AdditiveSettings(
+        tuple(AdditiveLearner(row.rate, 1.0 / row.memory) for row in rows), width
+    )
+
+
+def _moment(rows: list[Row], width: int, n_features: int) -> BankSettings:
+    learners = tuple(MomentLearner(float(row.memory)) for row in rows)
+    return MomentSettings(learners, width, RENEWED) if width else MomentSettings(learners)
+
+
+def _gradient(rows: list[Row], width: int, n_features: int) -> BankSettings:
+    few = n_features <= WHOLE_UP_TO
+    replays = MINIBATCHES if few else WIDE_MINIBATCHES
+    learners = tuple(
+        GradientLearner(row.rate, int(row.memory), row.memory == ALL, float(row.mean), replays)
+        for row in rows
+    )
+    return GradientSettings(learners, BLOCK if few else WIDE_BLOCK, width)
+
+
+def _plain(rows: list[Row], width: int, n_features: int) -> BankSettings:
+    return PlainSettings(float(rows[0].memory), PLAIN_START)
+
+
+BANKS = {
+    "target": _target,
+    "leading": _leading,
+    "additive": _additive,
+    "moment": _moment,
+    "gradient": _gradient,
+    "plain": _plain,
+}

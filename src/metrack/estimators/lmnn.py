@@ -23,6 +23,7 @@ from metrack.estimators.inputs import (
     check_points,
     check_preprocessor,
     points_of,
+    take_names,
 )
 from metrack.estimators.progress import Fitting, warn_not_converged
 from metrack.estimators.settings import Seed, at_most_features, choice, is_number, positive, whole
@@ -137,12 +138,15 @@ class LMNN(Embedding):
 
     def _fit(self, X: PointsLike, y: LabelsLike) -> Self:
         preprocessor = check_preprocessor(self.preprocessor)
-        if are_ids(X, preprocessor):
+        by_id = are_ids(X, preprocessor)
+        if by_id:
             points = points_of(X, preprocessor, None)
             X = points.toarray() if sp.issparse(points) else points
         if y is not None:
             check_class_labels(y)
         data, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        if by_id:
+            take_names(self, self.preprocessor)
         check_points(data)
         check_classification_targets(y)
         codes = np.unique(y, return_inverse=True)[1]

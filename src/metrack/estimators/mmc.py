@@ -106,7 +106,7 @@ class MMC(BatchLearner):
         ----------
         pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
         y : array (n_pairs,)
-            +1 alike, -1 not alike; some of each are needed.
+            +1 alike, -1 not alike, or 1 and 0, or booleans; some of each are needed.
         calibration_params : dict, optional
             Arguments for `calibrate_threshold`; by default the best accuracy.
         """

@@ -18,7 +18,7 @@ from metrack.estimators.inputs import (
     TripletBatch,
     TuplesLike,
     check_preprocessor,
-    points_of,
+    points_for,
 )
 from metrack.estimators.online_embedding import OnlineEmbedding
 from metrack.estimators.resolved import SimilaritySettings
@@ -152,8 +152,8 @@ class OASIS(OnlineEmbedding):
             x'Wz; not symmetric in general.
         """
         check_is_fitted(self)
-        x = points_of(X, self.preprocessor_, self.n_features_in_)
-        z = x if Z is None else points_of(Z, self.preprocessor_, self.n_features_in_)
+        x = points_for(self, X)
+        z = x if Z is None else points_for(self, Z)
         return np.asarray(z @ (x @ self._W()).T).T
 
     def pair_score(self, pairs: TuplesLike) -> Floats:

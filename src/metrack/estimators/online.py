@@ -11,7 +11,7 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.targets import DenseMetric
-from metrack.estimators import active, unlabelled
+from metrack.estimators import active, probability, unlabelled
 from metrack.estimators.asking import Asking
 from metrack.estimators.base import StaticEmbedding, check_calibration
 from metrack.estimators.embedding import aligned, leading, orthogonal
@@ -24,9 +24,13 @@ from metrack.estimators.inputs import (
     check_judgements,
     check_labels,
     check_preprocessor,
+    hand_names,
+    points_for,
     points_of,
+    take_names,
 )
-from metrack.estimators.resolved import EnsembleSettings, TargetSettings
+from metrack.estimators.progress import Fitting
+from metrack.estimators.resolved import EnsembleSettings, TargetSettings, TrackerSettings
 from metrack.estimators.settings import at_most_features
 from metrack.estimators.threads import exclusive
 
@@ -34,7 +38,7 @@ from metrack.estimators.threads import exclusive
 class OnlineLearner(Asking):
     """Learners of pairs behind scikit-learn's and metric-learn's interface."""
 
-    resolved_: EnsembleSettings | TargetSettings
+    resolved_: EnsembleSettings | TrackerSettings | TargetSettings
     engine_: Ensemble | DenseMetric
 
     @exclusive
@@ -44,6 +48,7 @@ class OnlineLearner(Asking):
         y: LabelsLike,
         calibration_params: dict[str, Any] | None = None,
         sample_weight: ArrayLike | None = None,
+        verbose: int = 0,
     ) -> Self:
         """Forget everything, then learn the pairs in order.
 
@@ -51,18 +56,21 @@ class OnlineLearner(Asking):
         ----------
         pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
         y : array (n_pairs,)
-            +1 alike, -1 not alike.
+            +1 alike, -1 not alike; or 1 and 0, or booleans.
         calibration_params : dict, optional
             Arguments for `calibrate_threshold` on these pairs; without it the threshold is the one
             learned along.
         sample_weight : array (n_pairs,), optional
             As in `observe`.
+        verbose : int
+            As in `observe`.
         """
         batch, labels, preprocessor = self._check(pairs, y, None, sample_weight)
         if calibration_params is not None:
             check_calibration(check_labels(y, len(batch)), **calibration_params)
-        self.start(batch.n_features, preprocessor)
-        self.observe_batch(batch, labels)
+        with self._telling(batch, verbose):
+            self.start(batch.n_features, preprocessor)
+            self.observe_batch(batch, labels)
         if calibration_params is not None:
             self.calibrate_threshold(pairs, y, **calibration_params)
         return self
@@ -74,9 +82,10 @@ class OnlineLearner(Asking):
         classes: Any = None,
         sample_weight: ArrayLike | None = None,
         graded: bool = False,
+        verbose: int = 0,
     ) -> Self:
         """Go on learning: `observe`, returning self. ``classes`` is for scikit-learn's sake."""
-        self.observe(pairs, y, sample_weight, graded)
+        self.observe(pairs, y, sample_weight, graded, verbose)
         return self
 
     @exclusive
@@ -86,6 +95,7 @@ class OnlineLearner(Asking):
         y: LabelsLike,
         sample_weight: ArrayLike | None = None,
         graded: bool = False,
+        verbose: int = 0,
     ) -> Floats:
         """Test, then train: the loss suffered on each pair before it is learned from.
 
@@ -96,22 +106,31 @@ class OnlineLearner(Asking):
         ----------
         pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
         y : array (n_pairs,)
-            +1 alike, -1 not alike.
+            +1 alike, -1 not alike; or 1 and 0, or booleans.
         sample_weight : array (n_pairs,), optional
             How much each pair counts, from 0: its loss, and by that the learners' rates, are
             multiplied by it. A pair of weight 0 is counted, and teaches nothing. To choose whom to
             trust, a weight above 1 counts as 1.
         graded : bool
             Answers y are from -1 to +1, as sure as they are large: the sign is the label, the size
-            is a weight, and 0 means unsure. Without it a 0 is refused: it is more often a
-            label of data with 1 and 0.
+            is a weight, and 0 means unsure. Without it a 0 is a label, as in data with 1 and 0.
+        verbose : int
+            With 1, a bar on a terminal where this takes more than a second; with 2, lines.
         """
         fitted = hasattr(self, "engine_")
         known = self.n_features_in_ if fitted else None
         batch, labels, preprocessor = self._check(pairs, y, known, sample_weight, graded)
-        if not fitted:
-            self.start(batch.n_features, preprocessor)
-        return self.observe_batch(batch, labels)
+        with self._telling(batch, verbose):
+            if not fitted:
+                self.start(batch.n_features, preprocessor)
+            return self.observe_batch(batch, labels)
+
+    def _telling(self, batch: PairBatch, verbose: int) -> Fitting:
+        """Shows how much of a batch is learned."""
+        fitting = Fitting(type(self).__name__, verbose, len(batch), "pairs")
+        if verbose:
+            batch.reports = fitting.report
+        return fitting
 
     def learn_one(self, x: Any, z: Any, y: int) -> Self:
         """Learn a single pair: two points, or two row numbers with a preprocessor."""
@@ -150,7 +169,7 @@ class OnlineLearner(Asking):
         """
         fitted = hasattr(self, "engine_")
         preprocessor = self.preprocessor_ if fitted else check_preprocessor(self.preprocessor)
-        points = points_of(X, preprocessor, self.n_features_in_ if fitted else None)
+        points = points_for(self, X) if fitted else points_of(X, preprocessor, None)
         n_features = points.shape[1]
         if not self.takes_points(n_features):
             raise ValueError(
@@ -186,7 +205,8 @@ class OnlineLearner(Asking):
         -------
         int
             How many judgements were found among those that may be replayed: of `SADL` the last
-            1,024, above 64 features the last 64. None where nothing is replayed.
+            1,024, and up to 1,024 of each kind from all the past; above 384 features the last 64.
+            None where nothing is replayed.
         """
         check_is_fitted(self)
         batch, start = PairBatch(pairs, self.preprocessor_, self.n_features_in_), self._start_of()
@@ -276,7 +296,11 @@ class OnlineLearner(Asking):
         check_is_fitted(self)
         if "threshold" in self.set_by_hand_:
             return float(self.set_by_hand_["threshold"])
-        return float(np.sqrt(self.mu_))
+        return float(np.sqrt(self.mu_ * self._cut_ratio()))
+
+    def _cut_ratio(self) -> float:
+        """Square of the threshold, over mu."""
+        return 1.0
 
     @exclusive
     def _set_threshold(self, value: float) -> None:
@@ -304,7 +328,9 @@ class OnlineLearner(Asking):
             With ``transform``, ``components_``, ``get_metric`` and ``pair_distance``; it does not
             change when learning goes on.
         """
-        return StaticEmbedding(self.neighbour_components(), self.preprocessor_)
+        found = StaticEmbedding(self.neighbour_components(), self.preprocessor_)
+        hand_names(self, found)
+        return found
 
     @exclusive
     def aligned_components(self, for_neighbours: bool = False) -> Floats:
@@ -371,6 +397,7 @@ class OnlineLearner(Asking):
         engine.continue_from(self.engine_)
         points = self.points_ and unlabelled.widen(self.points_, n_features)
         self.restore(resolved, engine, self.rng_, self.preprocessor_)
+        take_names(self, None)  # those there were are too few
         self.points_ = points
         return self
 
@@ -378,7 +405,7 @@ class OnlineLearner(Asking):
 class EnsembleLearner(OnlineLearner):
     """A learner of pairs, or several, whose engine is an ensemble."""
 
-    resolved_: EnsembleSettings
+    resolved_: EnsembleSettings | TrackerSettings
     engine_: Ensemble
 
     def _committee(self) -> list[active.Expert]:
@@ -401,11 +428,38 @@ class EnsembleLearner(OnlineLearner):
     def _forget(self, u: Points) -> int:
         return self.engine_.forget(u.toarray() if sp.issparse(u) else u)
 
+    @exclusive
+    def predict_proba(self, pairs: TuplesLike) -> Floats:
+        """How likely each pair is not alike, and alike: columns as in ``classes_``.
+
+        It is calibrated by what was said of the last 512 alike pairs and the last 512 others before
+        they were learned, at the share that alike pairs have in the stream.
+        """
+        alike = self.likelihood()(self.pair_distance(pairs) ** 2)
+        return np.column_stack([1.0 - alike, alike])
+
+    @exclusive
+    def likelihood(self) -> probability.Curve:
+        """How likely a pair is alike, by its squared distance; it does not change any more."""
+        check_is_fitted(self)
+        if "likelihood" not in self._computed:
+            curve = probability.curve(probability.sample(self.engine_.scores))
+            self._computed["likelihood"] = curve.of_squares(self.mu_)
+        found: probability.Curve = self._computed["likelihood"]
+        return found
+
+    def _cut_ratio(self) -> float:
+        goal, least = probability.check_goal(getattr(self, "threshold", "accuracy"))
+        found = probability.sample(self.engine_.scores)
+        if goal == "accuracy" or not (found.alike.any() and found.others.any()):
+            return 1.0  # what is learned along counts errors
+        return probability.cut(found, goal, least)
+
     def _exploration(self) -> float:
         changed = self.engine_.last_change
         return active.exploration(self.engine_.n_pairs - changed if changed else np.inf)
 
-    def resolve(self, n_features: int) -> EnsembleSettings:
+    def resolve(self, n_features: int) -> EnsembleSettings | TrackerSettings:
         """What the settings come to for so many features; nothing is learned or changed."""
         raise NotImplementedError
 

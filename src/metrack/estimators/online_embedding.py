@@ -15,6 +15,7 @@ from metrack.estimators.inputs import (
     Lookup,
     Points,
     Preprocessor,
+    take_names,
 )
 from metrack.estimators.resolved import Engine, Resolved
 from metrack.estimators.settings import Seed
@@ -65,6 +66,7 @@ class OnlineEmbedding(Embedding):
         """
         # What may refuse a setting comes before anything changes.
         rng, resolved = check_random_state(self.random_state), self.resolve(n_features)
+        take_names(self, self.preprocessor)
         return self.restore(resolved, resolved.build(), rng, preprocessor)
 
     def restore(

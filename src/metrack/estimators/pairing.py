@@ -1,7 +1,8 @@
 """Pairs from labelled points: each new point is compared with a bounded buffer of past ones.
 
 One part of the buffer holds the most recent points, the other a uniform sample of all before them
-(Vitter's reservoir), so that it follows drift and still knows what came first.
+(Vitter's reservoir), so that it follows drift and still knows what came first. Which of them tell
+most depends on the metric of the moment, which is read now and then; see `engine.online.partners`.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -10,14 +11,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from metrack.engine.numerics.kernels import Floats, Ints, inner, kernel
+from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.numerics.records import MOST, Flag, Number, Sizes, counts, floats
+from metrack.engine.online.nearest import EMPTY, embed
+from metrack.engine.online.partners import PER_PAIR, Drawn, Slots, draw
 from metrack.estimators.inputs import LARGEST, PairBatch, Points
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.settings import is_number, whole
 
 CHUNK = 1024  # points that are paired at a time
-EMPTY = -1  # label of a slot that holds no point
+DIRECTIONS = 256  # of the metric, at most, by which near points are told from far ones
+FIRST_LOOK, EVERY = 8, 32  # points, see `next_refresh`
 LABELS = (str, int, float)  # kinds of labels that can be saved
 
 
@@ -37,8 +41,7 @@ class PairBuffer:
     pairs_per_point : int
         Most pairs drawn for a new point.
     rng : RandomState
-        Each point takes ``pairs_per_point + 1`` numbers, so that batches of any sizes give the same
-        pairs.
+        Each point takes as many numbers, so that batches of any sizes give the same pairs.
     """
 
     def __init__(self, size: Any, recent: Any, pairs_per_point: Any, rng: Any) -> None:
@@ -50,6 +53,9 @@ class PairBuffer:
         self.rng = rng
         self.labels = np.full(self.size, EMPTY)
         self.clock = np.zeros(2, np.int64)  # points seen; whose turn it is: 0 similar, 1 dissimilar
+        self.doubt = np.array([2.0, 0.5])  # as if one of two points had been misled
+        self.columns: Any = None  # (n_features, rank): what points are embedded by; None: not yet
+        self.images = np.zeros((self.size, 0))  # embedded points, in the order of the points
         self.points: Any = None  # the slots' points, and if dense room for new ones behind them
         self.sparse = False
         self.codes: dict[Hashable, int] = {}
@@ -65,7 +71,9 @@ class PairBuffer:
                 )
         codes = [[label, code] for label, code in self.codes.items()]
         plain = {"codes": codes, "n_codes": self.n_codes, "sparse": self.sparse}
-        arrays = {"labels": self.labels, "clock": self.clock}
+        arrays = {"labels": self.labels, "clock": self.clock, "doubt": self.doubt}
+        if self.columns is not None:
+            arrays |= {"columns": self.columns, "images": self.images[: self.size]}
         if self.sparse:
             arrays |= {
                 "data": self.points.data,
@@ -97,6 +105,13 @@ class PairBuffer:
         self.labels, self.clock, self.codes, self.n_codes = labels, clock, codes, n_codes
         self.sparse = Flag().checked(plain["sparse"], "sparse", {})
         self.points = self._unpack_points(arrays, sizes)
+        if "doubt" in arrays:  # states before there was a preference have none
+            self.doubt = floats(2, least=0.0, most=self.size).checked(
+                arrays["doubt"], "doubt", sizes
+            )
+        if "columns" in arrays:
+            self.columns = floats("n", "rank").checked(arrays["columns"], "columns", sizes)
+            self.images = floats("slots", "rank").checked(arrays["images"], "images", sizes)
 
     def _unpack_points(self, arrays: Mapping[str, Any], sizes: Sizes) -> Any:
         if not self.sparse:
@@ -123,26 +138,59 @@ class PairBuffer:
             Checked.
         labels : sequence of n_points class labels
         """
-        for start in range(0, len(labels), CHUNK):
-            stop = start + CHUNK
+        start, n_features = 0, X.shape[1]
+        while start < len(labels):
+            seen = int(self.clock[0])
+            if is_refresh(seen, n_features):
+                self._look(learner)
+            stop = start + min(CHUNK, next_refresh(seen, n_features) - seen)
             self._teach(learner, X[start:stop], self._encode(labels[start:stop]))
+            start = stop
+
+    def rescale(self, factors: Floats) -> None:
+        """Multiply the features of dense points, which are as far apart as before."""
+        if self.points is not None:
+            self.points *= factors
+        if self.columns is not None:
+            self.columns = self.columns / factors[:, None]
 
     def widen(self, n_features: int) -> None:
         """Give dense points more features, which are 0 so far."""
         if self.points is not None:
             more = n_features - self.points.shape[1]
             self.points = np.pad(self.points, ((0, 0), (0, more)))
+            if self.columns is not None:
+                self.columns = np.pad(self.columns, ((0, more), (0, 0)))
 
     def _teach(self, learner: OnlineLearner, X: Points, codes: Ints) -> None:
-        n_points = len(codes)
+        n_points, n_drawn = len(codes), len(codes) * self.pairs_per_point
         points, rows = self._points_with(X), np.arange(self.size)
-        uniforms = self.rng.random_sample((n_points, self.pairs_per_point + 1))
-        pairs = np.empty((n_points * self.pairs_per_point, 2), np.int64)
-        y = np.empty(len(pairs))
-        n = draw(self.labels, rows, self.clock, self.n_recent, codes, uniforms, pairs, y)
+        images = self._images_with(X)
+        uniforms = self.rng.random_sample((n_points, self.pairs_per_point * PER_PAIR + 1))
+        drawn = Drawn(np.empty((n_drawn, 2), np.int64), np.empty(n_drawn))
+        slots = Slots(self.labels, rows, images, self.clock, self.doubt, self.n_recent)
+        n = draw(slots, codes, uniforms, np.empty(self.size, np.int64), drawn)
         if n > 0:
-            learner.observe_batch(PairBatch(pairs[:n], points, points.shape[1]), y[:n])
-        self._keep(points, rows)
+            learner.observe_batch(PairBatch(drawn.pairs[:n], points, points.shape[1]), drawn.y[:n])
+        self.points, self.images = _kept(points, rows), _kept(images, rows)
+
+    def _look(self, learner: Any) -> None:
+        """Tell near points from far ones by the metric of this moment, if the learner has one."""
+        if not hasattr(learner, "neighbour_components"):
+            return
+        self.columns = np.ascontiguousarray(learner.neighbour_components()[:DIRECTIONS].T)
+        self.images = self._embed(self.points[: self.size])
+
+    def _embed(self, X: Any) -> Floats:
+        """Each point by itself, so that batches of any sizes give the same."""
+        if self.columns is None:
+            return np.zeros((X.shape[0], 0))
+        if sp.issparse(X):
+            product: Floats = X @ self.columns
+            return product
+        images = np.empty((len(X), self.columns.shape[1]))
+        embed(X, self.columns, np.arange(X.shape[1]), images)
+        return images
 
     def _points_with(self, X: Any) -> Any:
         """The slots' points, followed by new ones."""
@@ -153,19 +201,15 @@ class PairBuffer:
             self.points = sp.csr_array(shape) if given_sparse else np.zeros(shape)
         if self.sparse:
             return sp.vstack([self.points, sp.csr_array(X)], format="csr")
-        room = len(self.points) - self.size
-        if room < n_new:
-            self.points = np.pad(self.points, ((0, n_new - room), (0, 0)))
+        self.points = _with_room(self.points, self.size, n_new)
         self.points[self.size : self.size + n_new] = X.toarray() if given_sparse else X
         return self.points
 
-    def _keep(self, points: Any, rows: Ints) -> None:
-        """Let each slot hold the point of the given row."""
-        if self.sparse:
-            self.points = points[rows]
-        else:
-            moved = np.flatnonzero(rows != np.arange(self.size))
-            points[moved] = points[rows[moved]]
+    def _images_with(self, X: Any) -> Floats:
+        """The slots' embedded points, followed by new ones."""
+        self.images = _with_room(self.images, self.size, X.shape[0])
+        self.images[self.size : self.size + X.shape[0]] = self._embed(X)
+        return self.images
 
     def _encode(self, labels: Sequence[Hashable]) -> Ints:
         """Numbers in place of labels; those that no slot holds any more are forgotten in time."""
@@ -179,84 +223,33 @@ class PairBuffer:
         return np.fromiter(map(self.codes.__getitem__, labels), np.int64, len(labels))
 
 
-@kernel
-def draw(
-    labels: Ints,
-    rows: Ints,
-    clock: Ints,
-    n_recent: int,
-    new: Ints,
-    uniforms: Floats,
-    pairs: Ints,
-    y: Floats,
-) -> int:
-    """Pair new points with those in the slots, each before it takes a slot itself.
+def _with_room(rows: Floats, n_slots: int, n_new: int) -> Floats:
+    """The rows of all slots, with room for new ones behind."""
+    missing = n_slots + n_new - len(rows)
+    return np.pad(rows, ((0, missing), (0, 0))) if missing > 0 else rows
 
-    Parameters
-    ----------
-    labels, rows : array (n_slots,)
-        Label of each slot's point, and the row where that point is; both change.
-    clock : array (2,)
-        Points seen, and the kind of pair whose turn it is; changes.
-    n_recent : int
-        How many slots, the first, are for the most recent points.
-    new : array (n_points,)
-        Labels of the new points; their rows come after those of the slots.
-    uniforms : array (n_points, pairs_per_point + 1)
-    pairs, y : array (n_points * pairs_per_point, 2) and (n_points * pairs_per_point,)
-        Where the rows of each pair and its label +1 or -1 go.
 
-    Returns
-    -------
-    int
-        The number of pairs.
+def _kept(points: Any, rows: Ints) -> Any:
+    """Points of which the slots hold those of the given rows."""
+    if not isinstance(points, np.ndarray):
+        return points[rows]
+    moved = np.flatnonzero(rows != np.arange(len(rows)))
+    points[moved] = points[rows[moved]]
+    return points
+
+
+def next_refresh(n_points: int, n_features: int) -> int:
+    """At how many points of a stream, more than so many, the metric of the moment is read next.
+
+    To read it takes as long as to learn from a number of points that grows with that of features:
+    so it is read each time that a stream has doubled, and then as often as there are features.
     """
-    n_pairs = 0
-    last = uniforms.shape[1] - 1
-    for i in range(new.size):
-        for k in range(last):
-            alike = clock[1] == 0
-            slot = _partner(labels, new[i], alike, uniforms[i, k])
-            if slot == EMPTY:
-                break
-            pairs[n_pairs, 0], pairs[n_pairs, 1] = labels.size + i, rows[slot]
-            y[n_pairs] = 1.0 if alike else -1.0
-            clock[1] = 1 - clock[1]
-            n_pairs += 1
-        _remember(labels, rows, clock, n_recent, new[i], labels.size + i, uniforms[i, last])
-    return n_pairs
+    every = max(EVERY, 1 << (n_features - 1).bit_length())
+    if n_points >= every:
+        return (n_points // every + 1) * every
+    return max(FIRST_LOOK, 1 << n_points.bit_length())
 
 
-@inner
-def _partner(labels: Ints, label: int, alike: bool, uniform: float) -> int:
-    """A slot drawn among those with the same label, or among those with another."""
-    n = 0
-    for slot in range(labels.size):
-        if labels[slot] != EMPTY and (labels[slot] == label) == alike:
-            n += 1
-    left = int(uniform * n)
-    for slot in range(labels.size):
-        if labels[slot] != EMPTY and (labels[slot] == label) == alike:
-            if left == 0:
-                return slot
-            left -= 1
-    return EMPTY
-
-
-@inner
-def _remember(
-    labels: Ints, rows: Ints, clock: Ints, n_recent: int, label: int, row: int, uniform: float
-) -> None:
-    """Give a point the slot of the oldest recent one, which the reservoir then may take."""
-    older = clock[0] - n_recent  # points that have left the recent slots before
-    if n_recent > 0:
-        slot = clock[0] % n_recent
-        old_label, old_row = labels[slot], rows[slot]
-        labels[slot], rows[slot] = label, row
-        label, row = old_label, old_row
-    clock[0] += 1
-    n_sampled = labels.size - n_recent
-    if older >= 0 and n_sampled > 0:
-        place = older if older < n_sampled else int(uniform * (older + 1))
-        if place < n_sampled:
-            labels[n_recent + place], rows[n_recent + place] = label, row
+def is_refresh(n_points: int, n_features: int) -> bool:
+    """Whether the metric is read after so many points."""
+    return n_points > 0 and n_points == next_refresh(n_points - 1, n_features)

@@ -15,9 +15,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.numerics.records import LARGEST_FLOAT, Array, Number
+from metrack.engine.numerics.records import LARGEST_FLOAT, MOST, Array, Number
+from metrack.engine.online.neighbour_votes import Kept, Parts, Trust
 from metrack.estimators.engine_state import pack_engine, pack_record, unpack_engine, unpack_record
-from metrack.estimators.inputs import check_preprocessor
+from metrack.estimators.inputs import check_preprocessor, restore_names, take_names
 from metrack.estimators.resolved import Engine, Resolved, from_plain, to_plain
 from metrack.estimators.settings import Seed
 from metrack.estimators.unlabelled import Moments, Neighbours, Points, Start, no_neighbours
@@ -79,7 +80,7 @@ def load(path: str | Path | bytes | bytearray | memoryview, preprocessor: Any = 
 
     Returns
     -------
-    COMID, SADL, KernelSADL, OnlineITML, LEGO, POLA, OASIS or FromLabels
+    COMID, SADL, KernelSADL, OnlineITML, LEGO, POLA, OASIS, FromLabels or DriftKNN
 
     Raises
     ------
@@ -112,7 +113,7 @@ def dump(learner: Any, single: bool = False) -> bytes:
 
     Parameters
     ----------
-    learner : COMID, SADL, KernelSADL, OnlineITML, LEGO, POLA, OASIS or FromLabels
+    learner : COMID, SADL, KernelSADL, OnlineITML, LEGO, POLA, OASIS, FromLabels or DriftKNN
     single : bool
         In single precision: half the size. What is loaded then is the same metric but for
         rounding, and goes on almost as the learner would, but not bit for bit.
@@ -139,13 +140,15 @@ def unpack(state: State, preprocessor: Any, where: str) -> Any:
         raise CorruptStateError(f"{where} describes no learner: {why}") from error
     if type(learner).__name__ not in ONLINE:
         if points is not None:
-            raise ValueError(f"{where} holds a FromLabels, which has no preprocessor")
+            kind = type(learner).__name__
+            raise ValueError(f"{where} holds a {kind}, which has no preprocessor")
         return learner
     width = learner.n_features_in_
     if points is not None and not callable(points) and points.shape[1] != width:
         raise ValueError(
             f"preprocessor has {points.shape[1]} features, but the metric was learned on {width}"
         )
+    take_names(learner, preprocessor, reset=not hasattr(learner, "feature_names_in_"))
     learner.preprocessor, learner.preprocessor_ = preprocessor, points
     return learner
 
@@ -157,6 +160,8 @@ def _pack_any(learner: Any, arrays: Arrays) -> dict[str, Any]:
     described = {"class": name, "settings": _pack_settings(learner)}
     if name in ONLINE:
         return described | _pack_online(learner, arrays)
+    if name == "DriftKNN":
+        return described | _pack_drift_knn(learner, arrays)
     return described | _pack_from_labels(learner, arrays)
 
 
@@ -167,6 +172,8 @@ def _unpack_any(described: Mapping[str, Any], arrays: Arrays, where: str) -> Any
     learner = estimator(name)(**described["settings"])
     if name in ONLINE:
         return _unpack_online(learner, described, arrays)
+    if name == "DriftKNN":
+        return _unpack_drift_knn(learner, described, arrays, where)
     return _unpack_from_labels(learner, described, arrays, where)
 
 
@@ -206,6 +213,7 @@ def _pack_online(learner: Online, arrays: Arrays) -> dict[str, Any]:
         **pack_engine(learner.engine_, arrays),
         **_pack_points(learner.points_, arrays),
         "threshold": learner.set_by_hand_.get("threshold"),
+        **_pack_names(learner),
         "generator": _pack_generator(learner.random_state, learner.rng_, arrays, "generator"),
     }
 
@@ -218,11 +226,17 @@ def _unpack_online(learner: Online, described: Mapping[str, Any], arrays: Arrays
     learner.random_state, rng = _unpack_generator(described["generator"], arrays, "generator")
     learner.restore(resolved, engine, rng)
     learner.points_ = _unpack_points(described, arrays, resolved.n_features)
+    restore_names(learner, described.get("feature_names"), resolved.n_features)
     if described["threshold"] is not None:
         number = Number(-LARGEST_FLOAT)
         threshold = number.checked(described["threshold"], "threshold", {})
         learner.set_by_hand_["threshold"] = threshold
     return learner
+
+
+def _pack_names(learner: Any) -> dict[str, Any]:
+    names = getattr(learner, "feature_names_in_", None)
+    return {"feature_names": None if names is None else names.tolist()}
 
 
 def _pack_points(points: Points | None, arrays: Arrays) -> dict[str, Any]:
@@ -304,12 +318,11 @@ def _pack_from_labels(learner: Any, arrays: Arrays) -> dict[str, Any]:
     pairing, more = learner.buffer_.pack()
     arrays |= {f"{PAIRING}.{name}": array for name, array in more.items()}
     rng = learner.buffer_.rng
-    names = getattr(learner, "feature_names_in_", None)
     return {
         "template": template,
         "learner": _pack_any(learner.learner_, arrays),
         "pairing": pairing,
-        "feature_names": None if names is None else names.tolist(),
+        **_pack_names(learner),
         "generator": _pack_generator(learner.random_state, rng, arrays, f"{PAIRING}.generator"),
     }
 
@@ -332,3 +345,35 @@ def _unpack_from_labels(
     )
     learner.restore(inside, rng, described["pairing"], own, described["feature_names"])
     return learner
+
+
+def _pack_drift_knn(learner: Any, arrays: Arrays) -> dict[str, Any]:
+    votes, names = learner.votes_, getattr(learner, "feature_names_in_", None)
+    parts = votes.pack()._asdict()
+    return {
+        "metric": _pack_any(learner.metric_, arrays),
+        "labels": [_plain(label) for label in learner.labels()],
+        "n_points": votes.n_points,
+        "parts": {name: pack_record(part, f"votes.{name}", arrays) for name, part in parts.items()},
+        "feature_names": None if names is None else names.tolist(),
+    }
+
+
+def _unpack_drift_knn(
+    learner: Any, described: Mapping[str, Any], arrays: Arrays, where: str
+) -> Any:
+    metric = _unpack_any(described["metric"], arrays, where)
+    if type(metric).__name__ != "FromLabels":
+        raise ValueError(f"a DriftKNN around {type(metric).__name__}")
+    parts = Parts(
+        *(
+            unpack_record(kind, f"votes.{name}", described["parts"][name], arrays, sizes)
+            for name, kind, sizes in (
+                ("kept", Kept, {"n": metric.n_features_in_}),
+                ("trust", Trust, {}),
+            )
+        )
+    )
+    n_points = Number(0, MOST, whole=True).checked(described["n_points"], "n_points", {})
+    learner.random_state = metric.random_state
+    return learner.restore(metric, parts, n_points, described["labels"], described["feature_names"])

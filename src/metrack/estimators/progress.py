@@ -15,7 +15,7 @@ PATIENCE = 1.0  # seconds before a bar appears
 
 
 class Fitting:
-    """Progress of a fit: nothing (``verbose=0``), a bar (1), or a line an iteration (2 and more).
+    """Progress of a fit: nothing (``verbose=0``), a bar (1), or a line a report (2 and more).
 
     The bar appears on a terminal only, and only where a fit takes more than a second. Both are
     written to the standard error.
@@ -25,13 +25,17 @@ class Fitting:
     name : str
         Of the learner.
     verbose : int
-    max_iter : int
+    most : int
+        What there is to do, in a unit of its own.
+    unit : str
     """
 
-    def __init__(self, name: str, verbose: Any, max_iter: int) -> None:
+    def __init__(
+        self, name: str, verbose: Any, most: int, unit: str = "iterations at most"
+    ) -> None:
         if not (isinstance(verbose, bool) or (is_number(verbose) and verbose >= 0)):
             raise ValueError(f"verbose={verbose!r}; it must be a number >= 0")
-        self.name, self.verbose, self.max_iter = name, int(verbose), max_iter
+        self.name, self.verbose, self.most, self.unit = name, int(verbose), most, unit
         self.bar: Progress | None = None
 
     def __enter__(self) -> Self:
@@ -48,26 +52,26 @@ class Fitting:
         if self.bar is not None:
             self.bar.stop()
 
-    def report(self, n_iter: int, words: str) -> None:
+    def report(self, done: int, words: str = "") -> None:
         """Tell how far the fit has come."""
         if self.verbose >= 2:
-            line = f"[{self.name}] iteration {n_iter} of at most {self.max_iter}: {words}"
+            line = f"[{self.name}] {done:,} of {self.most:,} {self.unit}{words and f': {words}'}"
             self.console.print(line, markup=False, highlight=False)
         elif self.verbose and self.console.is_terminal:
             if self.bar is None and time.monotonic() - self.start > PATIENCE:
-                self.bar = _bar(self.console)
-                self.task = self.bar.add_task(self.name, total=self.max_iter, words="")
+                self.bar = _bar(self.console, self.unit)
+                self.task = self.bar.add_task(self.name, total=self.most, words="")
                 self.bar.start()
             if self.bar is not None:
-                self.bar.update(self.task, completed=n_iter, words=words)
+                self.bar.update(self.task, completed=done, words=words and f", {words}")
 
 
-def _bar(console: Console) -> Progress:
+def _bar(console: Console, unit: str) -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("iterations at most, {task.fields[words]}"),
+        TextColumn(unit + "{task.fields[words]}"),
         TimeElapsedColumn(),
         console=console,
         transient=True,

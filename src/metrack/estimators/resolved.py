@@ -18,6 +18,8 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.ensemble.mirror import SCHEDULES, Ladder, MirrorBank, Rule
 from metrack.engine.ensemble.moments import OFTEN
 from metrack.engine.ensemble.similar import NeighbourEnsemble
+from metrack.engine.ensemble.spaces import UNITS as VIEWS
+from metrack.engine.ensemble.spaces import SpacesEnsemble
 from metrack.engine.numerics.divergences import DIVERGENCES
 from metrack.engine.numerics.losses import LOSSES
 from metrack.engine.numerics.records import MOST, TINY, Flag, Number, Sizes, declared
@@ -30,6 +32,7 @@ REGULARIZERS = ("nuclear", "l1", "logdet", None)
 INITS = ("zero", "identity")
 UNITS = ("root_mean_square", "data")  # in which differences are measured
 MOST_AT_START = 64  # learners
+MOST_SPACES = 8
 
 
 class Name:
@@ -224,38 +227,144 @@ class EnsembleSettings(NamedTuple):
 
     def build(self) -> Ensemble:
         """The learners and their combiner, at their start."""
-        combination = Combination(
-            LOSSES[self.loss],
-            RECORDS[self.combiner],
-            OUTPUTS[self.output],
-            WEIGHT_LOSSES[self.weight_loss],
-            self.cap,
-        )
+        combination = combination_of(self, balanced=False)
         sizes = zip(self.banks, self.dimensions(), strict=True)
         banks = [bank.build(size) for bank, size in sizes]
-        kind = Ensemble
-        if len(banks) > 1:  # several kinds come with a second output
-            kind = BasisEnsemble if self._on_basis else NeighbourEnsemble
-        return kind(self.n_features, banks, combination, _scaled(self.units))
+        return Ensemble(self.n_features, banks, combination, _scaled(self.units))
 
     def dimensions(self) -> list[int]:
         """How many features or directions the learners of each bank have."""
-        any_number = 1 if self._on_basis else self.n_features
-        return [bank.dimensions(self.n_features) or any_number for bank in self.banks]
-
-    @property
-    def _on_basis(self) -> bool:
-        return any(0 < bank.width < self.n_features for bank in self.banks)
+        return [bank.dimensions(self.n_features) or self.n_features for bank in self.banks]
 
     def smallest(self) -> "EnsembleSettings":
-        """The same for one or two features: its engine has the same parts, and is small."""
-        n_features = 2 if self._on_basis else 1
-        return self._replace(n_features=n_features, banks=tuple(b.smallest() for b in self.banks))
+        """The same for one feature: its engine has the same parts, and is small."""
+        return self._replace(n_features=1, banks=tuple(b.smallest() for b in self.banks))
 
     def check(self) -> None:
         """Refuse what cannot be built, before anything is allocated."""
         for bank in self.banks:
             bank.check(self.n_features)
+
+
+class SpaceSettings(NamedTuple):
+    """Learners that see the same features of pairs.
+
+    Attributes
+    ----------
+    view : {"as they come", "own"}
+        In which units differences are seen.
+    on_basis : bool
+        Learners work on directions of a basis, or else on all features.
+    banks : tuple of settings
+        The learners, kind by kind.
+    """
+
+    view: Annotated[str, Name(VIEWS)]
+    on_basis: Annotated[bool, Flag()]
+    banks: Annotated[tuple[BankSettings, ...], Banks()]
+
+    @property
+    def kind(self) -> str:
+        """Under which they are saved."""
+        return "space"
+
+    def dimensions(self, n_features: int) -> list[int]:
+        """How many features or directions the learners of each bank have."""
+        any_number = 1 if self.on_basis else n_features
+        return [bank.dimensions(n_features) or any_number for bank in self.banks]
+
+    def build(self, n_features: int, combination: Combination, scaled: bool) -> NeighbourEnsemble:
+        """The learners, at their start."""
+        sizes = zip(self.banks, self.dimensions(n_features), strict=True)
+        kind = BasisEnsemble if self.on_basis else NeighbourEnsemble
+        return kind(n_features, [b.build(size) for b, size in sizes], combination, scaled)
+
+    def smallest(self) -> "SpaceSettings":
+        """The same for one feature, or one direction."""
+        return self._replace(banks=tuple(bank.smallest() for bank in self.banks))
+
+
+class Spaces:
+    """What a field holds: the choices for each space.
+
+    Parameters
+    ----------
+    kind : NamedTuple class
+        Of these choices.
+    most : int
+        So many at the most.
+    """
+
+    def __init__(self, kind: Any, most: int) -> None:
+        self.kind = kind
+        self.most = most
+
+    def plain(self, value: tuple[Any, ...]) -> list[dict[str, Any]]:
+        """For JSON."""
+        return [to_plain(each) for each in value]
+
+    def checked(self, value: Any, name: str, sizes: Sizes) -> tuple[Any, ...]:
+        """The records, if they are such ones."""
+        if not isinstance(value, list) or not 1 <= len(value) <= self.most:
+            raise ValueError(f"{name} is {value!r}; it must be a list of spaces' settings")
+        kinds = {"space": self.kind}
+        return tuple(from_plain_of(kinds, each, f"{name}.{i}") for i, each in enumerate(value))
+
+
+class TrackerSettings(NamedTuple):
+    """Learners of several kinds on several features of the same pairs, under one combiner: SADL.
+
+    Attributes
+    ----------
+    spaces : tuple of SpaceSettings
+        Which learners see which features.
+    n_features, units, loss, combiner, output, weight_loss, cap
+        As of `EnsembleSettings`.
+    """
+
+    n_features: Annotated[int, Number(1, MOST, whole=True)]
+    units: Annotated[str, Name(UNITS)]
+    loss: Annotated[str, Name(LOSSES)]
+    spaces: Annotated[tuple[SpaceSettings, ...], Spaces(SpaceSettings, MOST_SPACES)]
+    combiner: Annotated[str, Name(RECORDS)]
+    output: Annotated[str, Name(OUTPUTS)]
+    weight_loss: Annotated[str, Name(WEIGHT_LOSSES)]
+    cap: Annotated[float, Number(TINY)]
+
+    @property
+    def kind(self) -> str:
+        """Under which they are saved."""
+        return "tracker"
+
+    @property
+    def combination(self) -> Combination:
+        """How experts are combined."""
+        return combination_of(self, balanced=True)
+
+    def build(self) -> SpacesEnsemble:
+        """The learners and their combiner, at their start."""
+        scaled = _scaled(self.units)
+        spaces = [each.build(self.n_features, self.combination, scaled) for each in self.spaces]
+        views = [each.view for each in self.spaces]
+        return SpacesEnsemble(self.n_features, spaces, views, self.combination)
+
+    def dimensions(self) -> list[int]:
+        """How many features or directions the learners of each bank have."""
+        return [size for space in self.spaces for size in space.dimensions(self.n_features)]
+
+    def widths(self) -> list[int]:
+        """How many features each space has."""
+        return [self.n_features for _ in self.spaces]
+
+    def smallest(self) -> "TrackerSettings":
+        """The same for two features, of which a basis has one direction."""
+        return self._replace(n_features=2, spaces=tuple(s.smallest() for s in self.spaces))
+
+    def check(self) -> None:
+        """Refuse what cannot be built, before anything is allocated."""
+        for space in self.spaces:
+            for bank in space.banks:
+                bank.check(self.n_features)
 
 
 class TargetSettings(NamedTuple):
@@ -314,12 +423,13 @@ class SimilaritySettings(NamedTuple):
         """Whatever holds what its fields declare can be built."""
 
 
-Resolved = EnsembleSettings | TargetSettings | SimilaritySettings
+Resolved = EnsembleSettings | TrackerSettings | TargetSettings | SimilaritySettings
 Engine = Ensemble | DenseMetric | DenseSimilarity
 
 # Kind in a file: the record that it becomes. A kind of bank from elsewhere is added to these.
 KINDS: dict[str, Any] = {
     "ensemble": EnsembleSettings,
+    "tracker": TrackerSettings,
     "target": TargetSettings,
     "similarity": SimilaritySettings,
 }
@@ -353,11 +463,16 @@ def from_plain_of(kinds: Mapping[str, Any], plain: Mapping[str, Any], name: str)
 def rows(resolved: Resolved) -> list[tuple[str, str]]:
     """Every choice and its value as text, for a table."""
     found = to_plain(resolved)
-    spaces = found.pop("spaces", [])
+    spaces = found.pop("spaces", []) + found.pop("kernel_spaces", [])
     found |= _of_banks("", found.pop("banks", []))
     for space in spaces:
-        found |= _of_banks(f"gamma {space['gamma']:.4g}, ", space["banks"])
+        which = f"gamma {space['gamma']:.4g}" if "gamma" in space else _features(space)
+        found |= _of_banks(f"{which}, ", space["banks"])
     return [(name, _text(value)) for name, value in found.items() if name != "kind"]
+
+
+def _features(space: Mapping[str, Any]) -> str:
+    return f"{space['view']}{' on a basis' if space['on_basis'] else ''}"
 
 
 def _of_banks(before: str, banks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -379,6 +494,18 @@ def _text(value: Any) -> str:
 def representation_of(name: str) -> Representation:
     """A representation by its name."""
     return next(each for each in REPRESENTATIONS.values() if each.name == name)
+
+
+def combination_of(resolved: Any, balanced: bool) -> Combination:
+    """How experts are combined, by the names of the choices."""
+    return Combination(
+        LOSSES[resolved.loss],
+        RECORDS[resolved.combiner],
+        OUTPUTS[resolved.output],
+        WEIGHT_LOSSES[resolved.weight_loss],
+        resolved.cap,
+        balanced,
+    )
 
 
 def _scaled(units: str) -> bool:

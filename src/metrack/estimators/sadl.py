@@ -1,20 +1,21 @@
 """SADL: many COMID learners, weighted by how well each has done recently."""
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES
 from metrack.engine.ensemble.combiners import COMBINERS
-from metrack.engine.ensemble.similar import NeighbourEnsemble
+from metrack.engine.ensemble.spaces import SpacesEnsemble
 from metrack.engine.numerics.factored import Factored
-from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.auto import margin_ladder, units
 from metrack.estimators.base import FrozenMetric
+from metrack.estimators.drift_report import DriftReport, by_size, change_of_shares
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.kinds import several_kinds
-from metrack.estimators.resolved import EnsembleSettings
+from metrack.estimators.probability import Goal, check_goal
+from metrack.estimators.resolved import EnsembleSettings, TrackerSettings
 from metrack.estimators.settings import Seed, choice, positive, whole
 from metrack.estimators.threads import exclusive
 from metrack.estimators.weighed import WeighedLearner
@@ -29,27 +30,6 @@ OF_THE_COVER = (
 )
 
 
-class DriftReport(NamedTuple):
-    """What `SADL.drift_report` tells.
-
-    Attributes
-    ----------
-    effective_window : float
-        How many of the most recent pairs the metric rests on: the trusted interval length.
-    pairs_since_change : int
-        Pairs since losses were last found to have risen, or since the start.
-    features : array of int
-        All features, those whose share of the metric has changed most first.
-    change : array of float
-        By how much each feature's share of the metric's trace has grown (or, negative, shrunk).
-    """
-
-    effective_window: float
-    pairs_since_change: int
-    features: Ints
-    change: Floats
-
-
 class SADL(WeighedLearner):
     """Strongly adaptive metric tracking: the metric follows switches and drift of any speed.
 
@@ -58,11 +38,13 @@ class SADL(WeighedLearner):
     number of pairs need not be known.
 
     By default the learners are of several kinds: target learners (ITML's steps, which multiply), on
-    all features and on the leading directions, additive learners, and moment learners (closed
-    forms of covariances), at several rates and memory lengths; and plain distance. The settings
-    from ``eta0`` to ``psd`` are those of the paper's ensemble, and bring it: COMID learners on the
-    dyadic cover, where learner j lives on intervals of length L = first_interval * 2^j, starts each
-    from the next shorter scale's metric, and has the rate eta0 / sqrt(L).
+    all features and on the leading directions, additive learners, moment learners (closed forms of
+    covariances), and linear embeddings by gradient descent on minibatches of all the past, at
+    several rates and memory lengths; and plain distance. Some see differences as they come, some
+    each feature in its own units, so that features may come in any. The settings from ``eta0`` to
+    ``psd`` are those of the paper's ensemble, and bring it: COMID learners on the dyadic cover,
+    where learner j lives on intervals of length L = first_interval * 2^j, starts each from the next
+    shorter scale's metric, and has the rate eta0 / sqrt(L).
 
     There are two outputs. `transform`, `pair_distance` and `predict` judge pairs; `for_neighbours`
     gives the embedding in which to look for neighbours and clusters.
@@ -91,16 +73,17 @@ class SADL(WeighedLearner):
         What the combiner is told: min(cap, loss) / cap, or 1 / (1 + exp(margin)). "ader" works on
         the linearised loss instead.
     cap : float
+        The largest loss that the combiner is told, where ``weight_loss`` is "capped".
     replays : int or "auto"
         How many recent pairs the learners of 32 to 256 rounds replay after each new one, with
         a step on each: more is learned from the same pairs, in more time. "auto" is 24 for Burg
         without the nuclear norm or ``n_components``, up to 50 features; else 0.
     loss
-        As in `COMID`, for every learner; so are those that follow.
+        As in `COMID`, for every learner.
     divergence
         As in `COMID`.
     regularizer
-        As in `COMID`; but "auto" is LogDet for Burg without ``n_components``, else nuclear.
+        As in `COMID`.
     rho
         As in `COMID`.
     step
@@ -108,6 +91,11 @@ class SADL(WeighedLearner):
     n_components
         As in `COMID`. The output is the best metric of that rank near the mean; `observe` judges
         the mean itself.
+    threshold : {"accuracy", "f1"} or dict
+        What `predict` is to reach, followed along the stream: fewest errors; the largest F1 score;
+        or {"precision": 0.95}, as many alike pairs as can be found where at least so many of those
+        that are called alike are; or {"recall": 0.9}, as few pairs as can be called alike where at
+        least so many of the alike ones are.
     init
         As in `COMID`.
     psd
@@ -151,7 +139,7 @@ class SADL(WeighedLearner):
     >>> sorted(report.features[:2].tolist())
     [0, 1]
     >>> sorted({expert.kind for expert in tracker.experts_})
-    ['additive', 'moment', 'plain', 'target']
+    ['additive', 'gradient', 'moment', 'plain', 'target']
     >>> tracker.resolved_.combiner
     'adaptive_share'
     """
@@ -172,6 +160,7 @@ class SADL(WeighedLearner):
         step: str = "implicit",
         replays: int | str = "auto",
         n_components: int | None = None,
+        threshold: Goal = "accuracy",
         init: str = "auto",
         psd: str = "auto",
         scale: str | None = "auto",
@@ -192,6 +181,7 @@ class SADL(WeighedLearner):
         self.step = step
         self.replays = replays
         self.n_components = n_components
+        self.threshold = threshold
         self.init = init
         self.psd = psd
         self.scale = scale
@@ -218,29 +208,27 @@ class SADL(WeighedLearner):
         }
         return cls(**paper | overrides)
 
-    def resolve(self, n_features: int) -> EnsembleSettings:
+    def resolve(self, n_features: int) -> EnsembleSettings | TrackerSettings:
         """What the settings come to for so many features; nothing is learned or changed."""
         whole("n_features", n_features)
         experts = self._experts()
         name = AUTO_COMBINER[experts] if self.combiner == "auto" else self.combiner
         combiner = choice("combiner", name, COMBINERS)
         choice("output", self.output, OUTPUTS)
+        check_goal(self.threshold)
         weight_loss = choice("weight_loss", self.weight_loss, ASKED_WEIGHT_LOSSES)
+        told: dict[str, Any] = {
+            "combiner": name,
+            "output": self.output,
+            "weight_loss": "linear" if combiner.linearised else weight_loss,
+            "cap": positive("cap", self.cap),
+        }
         if experts == "kinds":
             self._check_kinds(combiner.always_on)
-            banks = several_kinds(n_features)
-        else:
-            banks = (margin_ladder(self, combiner.always_on, n_features),)
-        return EnsembleSettings(
-            n_features,
-            units(self.scale),
-            self.loss,
-            banks=banks,
-            combiner=name,
-            output=self.output,
-            weight_loss="linear" if combiner.linearised else weight_loss,
-            cap=positive("cap", self.cap),
-        )
+            spaces = several_kinds(n_features)
+            return TrackerSettings(n_features, units(self.scale), self.loss, spaces, **told)
+        banks = (margin_ladder(self, combiner.always_on, n_features),)
+        return EnsembleSettings(n_features, units(self.scale), self.loss, banks, **told)
 
     def _experts(self) -> str:
         """Which experts: several kinds, unless a setting of others is given."""
@@ -274,7 +262,7 @@ class SADL(WeighedLearner):
         """L of the metric for neighbours and clusters; see `for_neighbours`."""
         check_is_fitted(self)
         engine = self.engine_
-        if not isinstance(engine, NeighbourEnsemble) or "components" in self.set_by_hand_:
+        if not isinstance(engine, SpacesEnsemble) or "components" in self.set_by_hand_:
             return super().neighbour_components()
         if "neighbours" not in self._computed:
             metric = self._with_points(engine.neighbours(self.weights_))
@@ -293,12 +281,12 @@ class SADL(WeighedLearner):
 
     def _cut(self, metric: Factored) -> Factored:
         """The directions that ``n_components`` asks for; learners on a cover have no others."""
-        if self.n_components is None or len(self.engine_.banks) == 1:
+        if self.n_components is None or isinstance(self.resolved_, EnsembleSettings):
             return metric
         return metric.leading(self.n_components)
 
     @exclusive
-    def drift_report(self, since: FrozenMetric | None = None) -> DriftReport:
+    def drift_report(self, since: FrozenMetric | None = None, names: Any = None) -> DriftReport:
         """How fast things drift, when they last changed, and what changed.
 
         Parameters
@@ -306,22 +294,15 @@ class SADL(WeighedLearner):
         since : FrozenMetric, optional
             The metric of an earlier moment, as `get_metric` gave it then; None: the metric without
             any preference, in which all features have the same share.
+        names : sequence (n_features,), optional
+            Of the features; by default those of the DataFrame that the points came in, else
+            numbers.
         """
         check_is_fitted(self)
-        then = np.full(self.n_features_in_, 1.0 / self.n_features_in_)
-        if since is not None:
-            then = _shares(since.components)
-        change = _shares(self.components_) - then
+        change = change_of_shares(self.components_, None if since is None else since.components)
         return DriftReport(
             effective_window=self.effective_window_,
             pairs_since_change=self.n_pairs_seen_ - self.last_change_,
-            features=np.argsort(-np.abs(change), kind="stable"),
+            features=self._named_features(names)[by_size(change)],
             change=change,
         )
-
-
-def _shares(components: Floats) -> Floats:
-    """Each feature's share of the metric's trace."""
-    traces: Floats = np.einsum("ij,ij->j", components, components)
-    total = traces.sum()
-    return traces / total if total > 0.0 else traces

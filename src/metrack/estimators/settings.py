@@ -29,6 +29,34 @@ class Configurable(BaseEstimator):
         super().set_params(**params)
         return self
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """As of every estimator, but for a preprocessor's points, of which the shape is told."""
+        text: str = BaseEstimator.__repr__(_abridged(self), N_CHAR_MAX)
+        return text
+
+
+class _Points:
+    """What stands for a preprocessor in a text."""
+
+    def __init__(self, points: Any) -> None:
+        self.kind = type(points).__name__
+        self.shape = points.shape if hasattr(points, "shape") else (len(points),)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} of {' x '.join(f'{each:,}' for each in self.shape)}>"
+
+
+def _abridged(estimator: Any) -> Any:
+    """Another of the same settings, without points; so is an estimator that is one of them."""
+    shown = object.__new__(type(estimator))
+    for name, value in estimator.get_params(deep=False).items():
+        if isinstance(value, Configurable):
+            value = _abridged(value)
+        elif name == "preprocessor" and (hasattr(value, "shape") or isinstance(value, list)):
+            value = _Points(value)
+        setattr(shown, name, value)
+    return shown
+
 
 def _naming_settings(init: Callable[..., None]) -> Callable[..., None]:
     parameters = signature(init).parameters

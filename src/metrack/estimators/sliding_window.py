@@ -19,10 +19,12 @@ from metrack.estimators.inputs import (
     PointsLike,
     TripletBatch,
     TuplesLike,
+    are_ids,
     check_class_labels,
     check_labels,
     check_preprocessor,
     points_of,
+    take_names,
 )
 from metrack.estimators.settings import whole
 from metrack.estimators.threads import exclusive
@@ -262,6 +264,7 @@ class SlidingWindow(Embedding):
             raise ValueError(f"learner={self.learner!r}; it must be an estimator, such as LMNN()")
         self._window, self._every = whole("window", self.window), whole("every", self.every)
         self.preprocessor_ = check_preprocessor(getattr(self.learner, "preprocessor", None))
+        take_names(self, getattr(self.learner, "preprocessor", None))
         self._held = []
         self._n_held = self._n_new = self.n_seen_ = self.n_fits_ = 0
         for name in ("learner_", "n_features_in_"):
@@ -272,6 +275,8 @@ class SlidingWindow(Embedding):
         kind = _kind(self.learner)
         if kind == POINTS:
             points = points_of(X, self.preprocessor_, known)
+            if not are_ids(X, self.preprocessor_):
+                take_names(self, X, reset=known is None)
             labels: Any = np.asarray(y)
             if labels.shape != (points.shape[0],):
                 raise ValueError(

@@ -1,11 +1,13 @@
 """Learners whose output is weighed over many experts, and what they tell of these."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble.bank import FOREVER
+from metrack.engine.ensemble.spaces import AS_THEY_COME, SpacesEnsemble
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.online import EnsembleLearner
 from metrack.estimators.threads import exclusive
@@ -24,14 +26,15 @@ class Expert(NamedTuple):
         0 where it learns no metric; of moments, the share of the latest pair.
     weight : float
     space : str
-        Which features of the points it works on.
+        Which features of the points it works on: "as they come", each in its "own" units, or those
+        of a kernel.
     """
 
     kind: str
     memory: float
     learning_rate: float
     weight: float
-    space: str = "linear"
+    space: str = AS_THEY_COME
 
 
 class Round(NamedTuple):
@@ -68,9 +71,12 @@ class WeighedLearner(EnsembleLearner):
     @property
     @exclusive
     def effective_window_(self) -> float:
-        """How many of the most recent pairs the metric rests on: the trusted memory length."""
+        """How many of the most recent pairs the metric rests on: the trusted memory length.
+
+        Or all pairs, as long as there are fewer.
+        """
         check_is_fitted(self)
-        return self.engine_.effective_window
+        return min(self.engine_.effective_window, float(self.engine_.n_pairs))
 
     @property
     @exclusive
@@ -99,7 +105,10 @@ class WeighedLearner(EnsembleLearner):
 
     def _spaces(self) -> list[str]:
         """Which features each active learner works on."""
-        return ["linear"] * self.engine_.n_active
+        engine = self.engine_
+        if isinstance(engine, SpacesEnsemble):
+            return spaces_of(engine)
+        return [AS_THEY_COME] * engine.n_active
 
     @exclusive
     def last_round(self) -> Round:
@@ -118,3 +127,10 @@ class WeighedLearner(EnsembleLearner):
         if self.resolved_.output == "average":
             return max(1.0, float(p @ self.engine_.mu[: len(p)]))  # a mean of >= 1, rounded
         return float(self.engine_.mu[self._selected()])
+
+
+def spaces_of(engine: SpacesEnsemble, others: Iterable[str] = ()) -> list[str]:
+    """The features that each expert works on; ``others`` are of spaces not of differences."""
+    names = [*engine.views, *others]
+    sizes = [len(space.experts.length) for space in engine.spaces]
+    return [each for each, size in zip(names, sizes, strict=True) for _ in range(size)]

@@ -117,10 +117,9 @@ def trace(tracker: SADL, pairs: ArrayLike, y: ArrayLike) -> Trace:
     if not isinstance(tracker, SADL):
         raise ValueError(f"trace needs a SADL, which has several learners; got {tracker!r}")
     n_before = tracker.n_pairs_seen_ if hasattr(tracker, "n_features_in_") else 0
-    n_rounds = _check(tracker, pairs, y)
-    rows, labels = np.asarray(pairs), np.asarray(y)
-    losses, p, told = np.empty(n_rounds), [], []
-    for t in range(n_rounds):
+    rows, labels = np.asarray(pairs), _check(tracker, pairs, y)
+    losses, p, told = np.empty(len(labels)), [], []
+    for t in range(len(labels)):
         losses[t] = tracker.observe(rows[t : t + 1], labels[t : t + 1])[0]
         last = tracker.last_round()
         p.append(last.p)
@@ -182,13 +181,12 @@ def _activated(trace: Trace) -> tuple[Ints, Ints]:
     return np.concatenate(starts), scales
 
 
-def _check(tracker: SADL, pairs: ArrayLike, y: ArrayLike) -> int:
-    """Refuse bad input before the first pair is learned; returns the number of pairs."""
+def _check(tracker: SADL, pairs: ArrayLike, y: ArrayLike) -> Floats:
+    """Refuse bad input before the first pair is learned; returns the labels."""
     fitted = hasattr(tracker, "n_features_in_")
     preprocessor = tracker.preprocessor_ if fitted else check_preprocessor(tracker.preprocessor)
     n_pairs = len(PairBatch(pairs, preprocessor, tracker.n_features_in_ if fitted else None))
-    check_labels(y, n_pairs)
-    return n_pairs
+    return check_labels(y, n_pairs)
 
 
 def _pad(rows: list[Floats], missing: float) -> Floats:

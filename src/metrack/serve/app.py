@@ -1,8 +1,6 @@
 """The application: routes, pages, health and figures, behind the guard."""
 
 import asyncio
-import logging
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -11,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import PlainTextResponse, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from pydantic.json_schema import models_json_schema
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -19,14 +17,14 @@ from starlette.responses import JSONResponse
 
 from metrack.serve import items as item_rows
 from metrack.serve import pages, schemas
+from metrack.serve.asking import in_thread, metric_of, read
 from metrack.serve.auth import Door, Identity
+from metrack.serve.databases.database import Unavailable
 from metrack.serve.guard import Guard, policy_with_images
 from metrack.serve.limits import Refused
 from metrack.serve.prometheus import text as figures
 from metrack.serve.registry import Registry
-from metrack.serve.routes import read, router
-
-logger = logging.getLogger(__name__)
+from metrack.serve.routes import router
 
 TAKEN = (
     schemas.MetricBody,
@@ -60,7 +58,7 @@ def make_app(registry: Registry, door: Door) -> Guard:
     app.state.registry, app.state.streams = registry, 0
     app.include_router(router)
     app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(sqlite3.OperationalError, _disk)
+    app.add_exception_handler(TimeoutError, _late)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _failed)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
@@ -73,13 +71,12 @@ def make_app(registry: Registry, door: Door) -> Guard:
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
-    return JSONResponse({"detail": error.message}, error.status, headers)
+    return _problem(request, error.message, error.status, headers)
 
 
-async def _disk(request: Request, error: Exception) -> Response:
-    logger.error("the log cannot be written or read: %s", error)
-    said = "the server cannot write to its disk: nothing of this was accepted; try again later"
-    return JSONResponse({"detail": said}, 503, {"retry-after": "10"})
+async def _late(request: Request, error: Exception) -> Response:
+    said = "the database does not answer; send it again, with the same ids"
+    return JSONResponse({"detail": said}, 503, {"retry-after": "2"})
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -91,7 +88,16 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+    return _problem(request, error.detail, error.status_code, dict(error.headers or {}))
+
+
+def _problem(request: Request, detail: str, status: int, headers: dict[str, str]) -> Response:
+    """What is wrong: as a page, where a browser asked for one, else as JSON."""
+    for_page = "text/html" in request.headers.get("accept", "")
+    if not for_page or request.url.path.startswith(router.prefix):
+        return JSONResponse({"detail": detail}, status, headers)
+    body, policy = pages.problem(detail)
+    return HTMLResponse(body, status, {**headers, "content-security-policy": policy})
 
 
 def _described(app: FastAPI) -> dict[str, Any]:
@@ -120,11 +126,11 @@ def _add_health(app: FastAPI, registry: Registry, guard: Guard) -> None:
 
     @app.get("/readyz", response_class=PlainTextResponse)
     async def readyz() -> Response:
-        """Judgements can be written, and every metric can learn."""
+        """Judgements can be written, every metric can learn; and whether this process learns."""
         failed = [m for m in list(registry.metrics.values()) if m.error is not None]
         if failed or not await _can_write(registry):
             return PlainTextResponse("not ready: see the log", 503)
-        return PlainTextResponse("ready")
+        return PlainTextResponse("ready learner" if registry.database.learns else "ready reader")
 
     @app.get("/metrics", response_class=PlainTextResponse, dependencies=[read])
     async def metrics(request: Request) -> str:
@@ -138,7 +144,7 @@ async def _can_write(registry: Registry) -> bool:
         return True
     try:
         await asyncio.wait_for(asyncio.wrap_future(registry.database.probe()), timeout=5.0)
-    except (sqlite3.Error, TimeoutError):
+    except (Unavailable, TimeoutError):
         return False
     return True
 
@@ -155,17 +161,19 @@ def _add_pages(app: FastAPI, registry: Registry) -> None:
         return page("index.html")
 
     @app.get("/m/{name}", **options)
-    async def watch(name: str) -> Response:
-        registry.get(name)
+    async def watch(request: Request, name: str) -> Response:
+        await metric_of(request)
         return page("metric.html")
 
     @app.get("/m/{name}/judge", **options)
-    async def judge(name: str) -> Response:
-        metric = registry.get(name)
-        origins = await run_in_threadpool(
-            lambda: item_rows.image_origins(registry.database.reading, metric.number)
-        )
-        return page("judge.html", origins)
+    async def judge(request: Request, name: str) -> Response:
+        metric = await metric_of(request)
+
+        def origins() -> set[str]:
+            with registry.database.reading() as connection:
+                return item_rows.image_origins(connection, metric.number)
+
+        return page("judge.html", await in_thread(origins))
 
     @app.get("/static/{file}", **options)
     async def static(file: str) -> Response:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from metrack.serve.limits import Refused
+from metrack.serve.limits import NAME, Refused
 
 SCOPES = ("read", "write", "admin")
 SESSION_SECONDS = 12 * 3600
@@ -78,9 +78,13 @@ def _parsed(text: str, path: Path) -> list[tuple[str, Identity]]:
         if len(parts) != 4 or len(parts[3]) != 64:
             raise ValueError(f"{path}:{number}: expected a name, scopes, metrics and a digest")
         name, scopes, metrics, digest = parts
-        identity = Identity(name, _scopes(scopes), frozenset(metrics.split(",")))
-        found.append((digest.lower(), identity))
+        found.append((digest.lower(), identity_of(name, scopes, metrics)))
     return found
+
+
+def identity_of(name: str, scopes: str, metrics: str) -> Identity:
+    """Who has a token, as a line or a row says it."""
+    return Identity(name, _scopes(scopes), frozenset(metrics.split(",")))
 
 
 def _scopes(text: str) -> frozenset[str]:
@@ -92,15 +96,27 @@ def _scopes(text: str) -> frozenset[str]:
 
 def add_token(path: Path, name: str, scopes: str, metrics: str) -> str:
     """Add a token to a file, made if missing; returns the token, which is kept nowhere."""
-    if not name or name.startswith("#") or len(f"{name} {metrics}".split()) != 2:
-        raise ValueError(f"name {name!r}, metrics {metrics!r}: neither may be empty or have spaces")
-    _scopes(scopes)
-    token = secrets.token_urlsafe(32)
-    line = f"{name} {scopes} {metrics} {digest_of(token)}\n"
+    token, digest = new_token(name, scopes, metrics)
+    line = f"{name} {scopes} {metrics} {digest}\n"
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with open(descriptor, "a", encoding="utf-8") as file:
         file.write(line)
     return token
+
+
+def new_token(name: str, scopes: str, metrics: str) -> tuple[str, str]:
+    """A token for what may be asked of one, and its digest."""
+    if not name or name.startswith("#") or len(f"{name} {metrics}".split()) != 2:
+        raise ValueError(f"name {name!r}, metrics {metrics!r}: neither may be empty or have spaces")
+    _scopes(scopes)
+    for metric in metrics.split(","):
+        if metric != EVERY and not NAME.fullmatch(metric):
+            raise ValueError(
+                f"metrics {metrics!r}: {metric!r} can be no metric's name, which has letters, "
+                f"digits, dots, hyphens and underscores; {EVERY} stands for all"
+            )
+    token = secrets.token_urlsafe(32)
+    return token, digest_of(token)
 
 
 def digest_of(token: str) -> str:
@@ -108,16 +124,23 @@ def digest_of(token: str) -> str:
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
 
 
+class Known(Protocol):
+    """Tokens that are known."""
+
+    def find(self, digest: str) -> Identity | None:
+        """Whose token has this digest."""
+
+
 class Door:
     """Says who asks, or refuses.
 
     Parameters
     ----------
-    tokens : Tokens, optional
+    tokens : Known, optional
         Without, everybody on this machine may do everything, and nobody else can ask.
     """
 
-    def __init__(self, tokens: Tokens | None) -> None:
+    def __init__(self, tokens: Known | None) -> None:
         self.tokens = tokens
         self._sessions: dict[str, tuple[str, float]] = {}  # digests of session and token, and end
 

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from metrack.checks import Floats, Ints
-from metrack.estimators.inputs import PairBatch, check_points
+from metrack.estimators.inputs import PairBatch, check_labels, check_points
 from metrack.serve.items import Items, NewItems
 from metrack.serve.limits import Limits, Refused
 from metrack.serve.log import Batch
@@ -118,7 +118,7 @@ class Table:
         values: Floats = flat.to_numpy(zero_copy_only=False).astype(np.float64)
         return values.reshape(self.n_rows, width)
 
-    def labels(self) -> list[float | None]:
+    def labels(self) -> list[bool | float | None]:
         """The column y."""
         import pyarrow as pa
 
@@ -128,10 +128,11 @@ class Table:
         if not (
             pa.types.is_integer(column.type)
             or pa.types.is_floating(column.type)
+            or pa.types.is_boolean(column.type)
             or pa.types.is_null(column.type)
         ):
-            raise Refused(422, f"y must be numbers, and is {column.type}")
-        found: list[float | None] = column.to_pylist()
+            raise Refused(422, f"y must be numbers or booleans, and is {column.type}")
+        found: list[bool | float | None] = column.to_pylist()
         return found
 
 
@@ -180,11 +181,15 @@ def feedback(body: bytes, kind: str, items: Any, n_features: int, limits: Limits
     return Batch(points, _labels(y), ids, judges, a, b)
 
 
-def _labels(y: Sequence[float | None]) -> Ints:
-    for i, each in enumerate(y):
-        if each is not None and each not in (1, -1):
-            raise Refused(422, f"y of pair {i} is {each!r}: 1 (alike), -1 (not) or null (unsure)")
-    return np.array([0 if each is None else each for each in y], dtype=np.int64)
+def _labels(y: Sequence[bool | float | None]) -> Ints:
+    """As the log has them, with 0 for unsure; by the same door as everything that is learned."""
+    sure = [i for i, each in enumerate(y) if each is not None]
+    found = np.zeros(len(y), dtype=np.int64)
+    try:
+        found[sure] = check_labels([each for each in y if each is not None], len(sure), sure)
+    except ValueError as error:
+        raise Refused(422, f"{error}; null means unsure") from None
+    return found
 
 
 def pairs(body: bytes, kind: str, items: Any, n_features: int, limits: Limits) -> Floats:
@@ -292,19 +297,28 @@ def _item_pairs(a: list[str], b: list[str], items: Any) -> Floats:
 def _check_pairs(points: Floats, n_features: int) -> None:
     """By the same door as everything that is learned: what is in the log can be learned."""
     try:
-        PairBatch(points, None, n_features)
+        batch = PairBatch(points, None, None)
     except ValueError as error:
         raise Refused(422, str(error)) from None
+    _check_width("pairs", batch.n_features, n_features)
 
 
 def checked(vectors: Any, n_features: int) -> Floats:
     """Points of a metric."""
     try:
-        found: Any = check_points(vectors, "vectors", n_features)
+        found: Any = check_points(vectors, "vectors")
     except ValueError as error:
         raise Refused(422, str(error)) from None
+    _check_width("vectors", found.shape[1], n_features)
     dense: Floats = found
     return dense
+
+
+def _check_width(name: str, width: int, n_features: int) -> None:
+    if width != n_features:
+        raise Refused(
+            422, f"{name} have {width} features, and this metric has {n_features}: send as many"
+        )
 
 
 def to_arrow(columns: dict[str, Any], metadata: dict[str, Any]) -> bytes:

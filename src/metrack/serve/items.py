@@ -1,12 +1,13 @@
 """Items of a metric: points by id, with what a judge is shown of them."""
 
-import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from metrack.checks import Floats, Ints
+from metrack.serve import metric_rows
+from metrack.serve.databases.database import Connection
 from metrack.serve.limits import Refused
 
 MOST_ORIGINS = 50  # a header has its limits
@@ -30,7 +31,7 @@ class Items:
     """
 
     def __init__(self, n_features: int) -> None:
-        self.version = 0  # grows with every change
+        self.version = 0  # counts changes
         self.ids: list[str] = []
         self.rows: dict[str, int] = {}
         self.points: Floats = np.empty((0, n_features))
@@ -39,9 +40,12 @@ class Items:
         return len(self.points)
 
     @classmethod
-    def load(cls, connection: sqlite3.Connection, metric: int, n_features: int) -> Self:
-        """All that the file has."""
+    def load(cls, connection: Connection, metric: int, n_features: int) -> Self:
+        """All that the database has."""
         found = cls(n_features)
+        # Before the items: what is changed meanwhile is loaded once more, and not missed.
+        row = metric_rows.read(connection, [metric])
+        found.version = row[0].items if row else 0
         rows = connection.execute(
             "SELECT id, vector FROM items WHERE metric = ? ORDER BY rowid", (metric,)
         ).fetchall()
@@ -74,23 +78,25 @@ class Items:
             ) from None
 
 
-def write(connection: sqlite3.Connection, metric: int, new: NewItems) -> None:
-    """Put items into the file."""
-    if not connection.execute("SELECT 1 FROM metrics WHERE id = ?", (metric,)).fetchone():
-        raise Refused(404, "the metric was deleted meanwhile")
-    connection.executemany(
-        "INSERT INTO items (metric, id, vector, text, image) VALUES (?, ?, ?, ?, ?) "
+def write(connection: Connection, metric: int, new: NewItems) -> int:
+    """Put items into the database; returns how often they were changed so far."""
+    changes = metric_rows.changed_items(connection, metric)
+    rows = {
+        key: (metric, key, vector.tobytes(), *shown)
+        for key, vector, *shown in zip(*new, strict=True)
+    }
+    connection.insert(
+        "items",
+        ("metric", "id", "vector", "text", "image"),
+        list(rows.values()),
         "ON CONFLICT (metric, id) DO UPDATE SET vector = excluded.vector, text = excluded.text, "
         "image = excluded.image",
-        [
-            (metric, key, vector.tobytes(), text, image)
-            for key, vector, text, image in zip(*new, strict=True)
-        ],
     )
+    return changes
 
 
 def shown(
-    connection: sqlite3.Connection, metric: int, keys: Sequence[str]
+    connection: Connection, metric: int, keys: Sequence[str]
 ) -> dict[str, tuple[str | None, str | None]]:
     """Text and address of an image of each item."""
     found = {}
@@ -102,7 +108,7 @@ def shown(
     return found
 
 
-def image_origins(connection: sqlite3.Connection, metric: int) -> set[str]:
+def image_origins(connection: Connection, metric: int) -> set[str]:
     """Where images come from: what a page may load."""
     rows = connection.execute(
         "SELECT DISTINCT substr(image, 1, instr(substr(image || '/', 9), '/') + 7) FROM items "

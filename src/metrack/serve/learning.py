@@ -1,18 +1,19 @@
 """A learner, how far in the log it has come, and how it went: what is saved of a metric."""
 
 import logging
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from metrack.estimators.base import StaticEmbedding
-from metrack.estimators.online import OnlineLearner
+from metrack.estimators.online import EnsembleLearner, OnlineLearner
 from metrack.estimators.persistence import unpack
 from metrack.registry import estimator
-from metrack.serve.course import Course, Marked
+from metrack.serve.course import Course
 from metrack.serve.log import Stretch
-from metrack.storage import CorruptStateError, State, StateFolder, has_state, read
+from metrack.serve.snapshots import Snapshot
+from metrack.storage import CorruptStateError, State
 from metrack.tracking.history import History, effective_window, last_change, shares_of
 from metrack.tracking.state import Tracking
 
@@ -33,20 +34,6 @@ class Config(NamedTuple):
         # What is learned again must draw the same numbers.
         learner: OnlineLearner = kind(**{"random_state": 0, **self.settings})
         return learner.start(self.n_features)
-
-
-class Snapshot(NamedTuple):
-    """A metric as it was published; it never changes."""
-
-    version: int  # sequence of the last judgement behind it
-    pairs: int  # that were learned
-    metric: StaticEmbedding
-    embedding: StaticEmbedding  # as the learner's own transform
-    neighbours: StaticEmbedding
-    threshold: float
-    summary: dict[str, Any]
-    course: dict[str, Any]  # how it went, for the page
-    before: Marked | None  # for neighbours, before the last change
 
 
 class Learning:
@@ -74,26 +61,26 @@ class Learning:
         return cls(config, config.make(), Course(config.n_features), 0)
 
     @classmethod
-    def load(cls, config: Config, path: Path, cut: int) -> Self:
+    def load(cls, config: Config, saved: Callable[[], State | None], cut: int) -> Self:
         """As it was saved; from the start where nothing was, or where the log is still whole."""
-        if not has_state(path):
-            if cut:
-                raise CorruptStateError(
-                    f"{path} holds no state, and the log begins after judgement {cut:,}: restore "
-                    "the folder from a back-up"
-                )
-            return cls.new(config)
         try:
-            return cls._unpack(config, read(path), str(path))
+            state = saved()
+            if state is not None:
+                return cls._unpack(config, state)
         except CorruptStateError as error:
             if cut:
                 raise
             logger.warning("%s; all of the log is learned again", error)
-            return cls.new(config)
+        if cut:
+            raise CorruptStateError(
+                f"there is no state, and the log begins after judgement {cut:,}: restore states "
+                "and log from a back-up"
+            )
+        return cls.new(config)
 
     @classmethod
-    def _unpack(cls, config: Config, state: State, where: str) -> Self:
-        learner = unpack(state, None, where)
+    def _unpack(cls, config: Config, state: State) -> Self:
+        learner = unpack(state, None, "the saved state")
         saved = state.content["serve"]
         history = History.unpack(state.content["tracking"]["history"], state.arrays)
         course = Course.unpack(saved, history, state.arrays)
@@ -110,11 +97,6 @@ class Learning:
             self.course.add(pairs[piece], y[piece], losses, self.learner)
             start += len(losses)
         self.sequence = int(stretch.sequences[-1])
-
-    def save(self, path: Path) -> None:
-        """Write all of it, as a state that ``metrack.load`` and ``metrack inspect`` know."""
-        with StateFolder(path) as folder:
-            folder.write(self.pack())
 
     def pack(self) -> State:
         """All of it."""
@@ -139,6 +121,7 @@ class Learning:
             embedding,
             learner.for_neighbours(),
             learner.threshold_,
+            learner.likelihood() if isinstance(learner, EnsembleLearner) else None,
             self.summary(),
             self._course(),
             self.course.before,

@@ -1,6 +1,14 @@
 """How much is taken, each limit with the error that says so."""
 
+import re
 from typing import NamedTuple
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # of a metric
+REMEDIES = {
+    "pairs": "send less at a time",
+    "features": "project the points first, such as by PCA",
+    "items": "keep to those that are asked about, or start the server with a larger --max-items",
+}
 
 
 class Refused(Exception):
@@ -58,4 +66,4 @@ class Limits(NamedTuple):
         """Refuse more of something than there may be; 413, as for a body that is too large."""
         most: int = getattr(self, name)
         if found > most:
-            raise Refused(413, f"{found:,} {what}; at most {most:,}: send less at a time")
+            raise Refused(413, f"{found:,} {what}; at most {most:,}: {REMEDIES[name]}")

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -10,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metrack.checks import Floats, Ints
-from metrack.serve.database import Database
+from metrack.serve.databases.database import Connection, Database
 from metrack.serve.limits import Refused
 
 CUT_AT_A_TIME = 5000  # rows; what others want to write waits meanwhile
 EXPORTED_AT_A_TIME = 4096
+COLUMNS = ("metric", "sequence", "time", "id", "judge", "a", "b", "y", "points")
+KEYS = {"judgements": "sequence", "items": "id", "ids": "digest"}  # beside the metric
 
 
 class Batch(NamedTuple):
@@ -44,41 +45,39 @@ class Stretch(NamedTuple):
     y: Ints
 
 
-def append(connection: sqlite3.Connection, metric: int, batch: Batch) -> Receipt:
+def append(connection: Connection, metric: int, batch: Batch) -> Receipt:
     """Write what is not there yet."""
     last, n_features = _found(connection, metric)
     if batch.points.shape[2] != n_features:
         raise Refused(409, f"the metric was changed meanwhile, and has {n_features} features")
     digests = [None if each is None else _digest(each) for each in batch.ids]
-    known = _known(connection, metric, [each for each in digests if each is not None])
+    rows = [(metric, digest) for digest in digests if digest is not None]
+    unknown = connection.insert_new("ids", ("metric", "digest"), rows)
     new: list[int] = []
     for i, digest in enumerate(digests):
-        if digest is None or digest not in known:
+        if digest is None or digest in unknown:
             new.append(i)
-            if digest is not None:
-                known.add(digest)
+            unknown.discard(digest)  # once in a request, too
     now, points = time.time(), batch.points
     columns = batch.ids, batch.judges, batch.a, batch.b, batch.y.tolist()
-    connection.executemany(
-        "INSERT INTO judgements (metric, sequence, time, id, judge, a, b, y, points) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    connection.insert(
+        "judgements",
+        COLUMNS,
         [
             (metric, last + k, now, *(column[i] for column in columns), points[i].tobytes())
             for k, i in enumerate(new, start=1)
         ],
-    )
-    connection.executemany(
-        "INSERT INTO ids VALUES (?, ?)",
-        [(metric, digests[i]) for i in new if digests[i] is not None],
     )
     last += len(new)
     connection.execute("UPDATE metrics SET sequence = ? WHERE id = ?", (last, metric))
     return Receipt(len(new), len(digests) - len(new), last)
 
 
-def _found(connection: sqlite3.Connection, metric: int) -> tuple[int, int]:
-    """Sequence and number of features."""
-    found = connection.execute("SELECT sequence, n_features FROM metrics WHERE id = ?", (metric,))
+def _found(connection: Connection, metric: int) -> tuple[int, int]:
+    """Sequence and number of features; nobody else adds to the log before the end of the job."""
+    found = connection.execute(
+        f"SELECT sequence, n_features FROM metrics WHERE id = ? {connection.locking}", (metric,)
+    )
     row: tuple[int, int] | None = found.fetchone()
     if row is None:
         raise Refused(404, "the metric was deleted meanwhile")
@@ -89,60 +88,62 @@ def _digest(key: str) -> bytes:
     return hashlib.blake2b(key.encode(), digest_size=16).digest()
 
 
-def _known(connection: sqlite3.Connection, metric: int, digests: Sequence[bytes]) -> set[bytes]:
-    found: set[bytes] = set()
-    for start in range(0, len(digests), 500):  # SQLite takes some hundred parameters
-        some = digests[start : start + 500]
-        marks = ", ".join("?" * len(some))
-        rows = connection.execute(
-            f"SELECT digest FROM ids WHERE metric = ? AND digest IN ({marks})", (metric, *some)
-        )
-        found.update(digest for (digest,) in rows)
-    return found
-
-
-def read(
-    connection: sqlite3.Connection, metric: int, n_features: int, after: int, most: int
-) -> Stretch:
-    """What follows a place in the log."""
+def read(connection: Connection, metric: int, n_features: int, after: int, most: int) -> Stretch:
+    """What follows a place in the log, where something does."""
     rows = connection.execute(
         "SELECT sequence, y, points FROM judgements WHERE metric = ? AND sequence > ? "
         "ORDER BY sequence LIMIT ?",
         (metric, after, most),
     ).fetchall()
-    points = np.frombuffer(b"".join(row[2] for row in rows)).reshape(len(rows), 2, n_features)
-    return Stretch(np.array([row[0] for row in rows]), points, np.array([row[1] for row in rows]))
+    if not rows or not _are_whole(rows, after, n_features):
+        _found(connection, metric)
+        raise ValueError(
+            f"judgements after {after:,} are missing from the log, or have another width: the "
+            "table was changed by hand; restore it from a back-up"
+        )
+    sequences, y, points = zip(*rows, strict=True)
+    stacked = np.frombuffer(b"".join(points)).reshape(len(rows), 2, n_features)
+    return Stretch(np.array(sequences), stacked, np.array(y))
 
 
-def cut(connection: sqlite3.Connection, metric: int, upto: int) -> int:
+def _are_whole(rows: Sequence[tuple[int, int, bytes]], after: int, n_features: int) -> bool:
+    return all(
+        sequence == expected and len(points) == 16 * n_features
+        for expected, (sequence, _, points) in enumerate(rows, start=after + 1)
+    )
+
+
+def cut(connection: Connection, metric: int, upto: int) -> int:
     """Take some of the oldest judgements off the log; returns how many, 0 when all are gone."""
     _found(connection, metric)
-    connection.execute("UPDATE metrics SET cut = max(cut, ?) WHERE id = ?", (upto, metric))
+    connection.execute("UPDATE metrics SET cut = ? WHERE id = ? AND cut < ?", (upto, metric, upto))
     done = connection.execute(
-        "DELETE FROM judgements WHERE rowid IN (SELECT rowid FROM judgements WHERE metric = ? "
-        "AND sequence <= ? ORDER BY sequence LIMIT ?)",
-        (metric, upto, CUT_AT_A_TIME),
+        "DELETE FROM judgements WHERE metric = ? AND sequence IN (SELECT sequence FROM judgements "
+        "WHERE metric = ? AND sequence <= ? ORDER BY sequence LIMIT ?)",
+        (metric, metric, upto, CUT_AT_A_TIME),
     )
     return done.rowcount
 
 
-def sweep(connection: sqlite3.Connection) -> int:
-    """Remove some of what deleted metrics left; returns how many rows, 0 when all are gone."""
-    for table in ("judgements", "items"):
+def sweep(connection: Connection) -> bool:
+    """Remove some of what a deleted metric left; False when all is gone."""
+    gone = connection.execute("SELECT metric FROM gone LIMIT 1").fetchone()
+    if gone is None:
+        return False
+    for table, key in KEYS.items():
         done = connection.execute(
-            f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} "
-            "WHERE metric NOT IN (SELECT id FROM metrics) LIMIT ?)",
-            (CUT_AT_A_TIME,),
+            f"DELETE FROM {table} WHERE metric = ? AND {key} IN "
+            f"(SELECT {key} FROM {table} WHERE metric = ? LIMIT ?)",
+            (*gone, *gone, CUT_AT_A_TIME),
         )
         if done.rowcount:
-            return done.rowcount
-    # These are small, and have no rowid.
-    done = connection.execute("DELETE FROM ids WHERE metric NOT IN (SELECT id FROM metrics)")
-    return done.rowcount
+            return True
+    connection.execute("DELETE FROM gone WHERE metric = ?", gone)
+    return True
 
 
 def copy(
-    connection: sqlite3.Connection, source: int, target: int, after: int
+    connection: Connection, source: int, target: int, after: int
 ) -> tuple[int, Receipt | None]:
     """Append some of another metric's judgements, in their order.
 
@@ -176,11 +177,12 @@ def parquet(database: Database, metric: int, n_features: int, after: int) -> Ite
     sink, schema = _Pieces(), _schema(n_features)
     with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema) as writer:
         while True:
-            rows = database.reading.execute(
-                "SELECT sequence, time, id, judge, a, b, y, points FROM judgements "
-                "WHERE metric = ? AND sequence > ? AND y != 0 ORDER BY sequence LIMIT ?",
-                (metric, after, EXPORTED_AT_A_TIME),
-            ).fetchall()
+            with database.reading() as connection:
+                rows = connection.execute(
+                    "SELECT sequence, time, id, judge, a, b, y, points FROM judgements "
+                    "WHERE metric = ? AND sequence > ? AND y != 0 ORDER BY sequence LIMIT ?",
+                    (metric, after, EXPORTED_AT_A_TIME),
+                ).fetchall()
             if not rows:
                 break
             *columns, blobs = zip(*rows, strict=True)
@@ -219,17 +221,18 @@ class _Pieces(io.RawIOBase):
         return found
 
 
-def judges(connection: sqlite3.Connection, metric: int) -> list[tuple[str, int, int, int]]:
+def judges(connection: Connection, metric: int) -> list[tuple[str, int, int, int]]:
     """Each judge's answers: alike, not alike, unsure."""
     rows = connection.execute(
-        "SELECT judge, sum(y = 1), sum(y = -1), sum(y = 0) FROM judgements "
-        "WHERE metric = ? AND judge IS NOT NULL GROUP BY judge ORDER BY judge",
+        "SELECT judge, count(CASE WHEN y = 1 THEN 1 END), count(CASE WHEN y = -1 THEN 1 END), "
+        "count(CASE WHEN y = 0 THEN 1 END) FROM judgements WHERE metric = ? "
+        "AND judge IS NOT NULL GROUP BY judge ORDER BY judge",
         (metric,),
     )
     return [(name, *counts) for name, *counts in rows]
 
 
-def judged(connection: sqlite3.Connection, metric: int, judge: str) -> set[frozenset[str]]:
+def judged(connection: Connection, metric: int, judge: str) -> set[frozenset[str]]:
     """Pairs of items that a judge has answered."""
     rows = connection.execute(
         "SELECT a, b FROM judgements WHERE metric = ? AND judge = ? AND a IS NOT NULL "

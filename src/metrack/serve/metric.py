@@ -1,15 +1,22 @@
 """A metric of a server, as it is in memory."""
 
 import asyncio
-import json
 import threading
 import time
+from concurrent.futures import Future
 from typing import Any
 
 from metrack.serve.items import Items
-from metrack.serve.learning import Config, Learning, Snapshot
+from metrack.serve.learning import Config, Learning
+from metrack.serve.metric_rows import Row
 from metrack.serve.neighbours import Neighbours, Picture
+from metrack.serve.snapshots import Snapshot
 from metrack.tracking.pieces import Pace
+
+
+def footprint(config: Config) -> int:
+    """Bytes of a learner, roughly."""
+    return 256 * config.n_features**2
 
 
 class Metric:
@@ -17,35 +24,22 @@ class Metric:
 
     Parameters
     ----------
-    number : int
-        Of its row and its folder.
-    name : str
-    config : Config
-    sequence, cut, saved : int
-        Of the last judgement; of the last that was cut off; of the last that is in a saved state.
-    summary : str
-        Of that state, JSON.
+    row : Row
+        What the database has of it.
     """
 
-    def __init__(
-        self,
-        number: int,
-        name: str,
-        config: Config,
-        sequence: int = 0,
-        cut: int = 0,
-        saved: int = 0,
-        summary: str = "{}",
-    ) -> None:
-        self.number, self.name, self.config = number, name, config
-        self.sequence, self.cut, self.saved = sequence, cut, saved
-        self.summary: dict[str, Any] = json.loads(summary)
+    def __init__(self, row: Row) -> None:
+        self.number, self.name, self.config = row.number, row.name, row.config
+        self.sequence, self.cut, self.saved = row.sequence, row.cut, row.saved
+        self.summary = row.summary
         self.lock = threading.RLock()  # held by whoever uses what follows
         self.learning: Learning | None = None
+        self.fence: int | None = None  # the number under which it was loaded
         self.snapshot: Snapshot | None = None
         self.items: Items | None = None
         self.pace = Pace(time.monotonic)
         self.publish_at, self.save_at, self.unsaved_work = 0.0, 0.0, 0.0
+        self.publishing: Future[Any] | None = None  # a snapshot for other processes, on its way
         # For `Workers`.
         self.due: float | None = None
         self.busy = False
@@ -58,7 +52,7 @@ class Metric:
     def memory(self) -> int:
         """Bytes, roughly: some dense matrices of learners, and the items."""
         items = self.items
-        return 256 * self.config.n_features**2 + (0 if items is None else 2 * items.points.nbytes)
+        return footprint(self.config) + (0 if items is None else 2 * items.points.nbytes)
 
     def described(self) -> dict[str, Any]:
         """What a client is told; loads nothing."""
@@ -80,10 +74,31 @@ class Metric:
 
     @property
     def version(self) -> int:
-        """Of the snapshot that readers would get."""
-        if self.snapshot is not None:
-            return self.snapshot.version
-        return int(self.summary.get("version", 0))
+        """Of the newest snapshot there is."""
+        published = int(self.summary.get("version", 0))
+        return published if self.snapshot is None else max(published, self.snapshot.version)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something to learn, or to save."""
+        return min(self.version, self.saved) < self.sequence
+
+    def update(self, row: Row) -> bool:
+        """Take what the database says now; whether it was made another."""
+        changed = row.config != self.config
+        if changed:
+            with self.lock:
+                self.config = row.config
+                self.learning = self.snapshot = self.items = None
+        self.sequence = max(self.sequence, row.sequence)
+        self.cut = max(self.cut, row.cut)
+        if self.learning is None:
+            self.saved = row.saved
+        if row.summary.get("version", 0) > self.summary.get("version", 0):
+            self.summary = row.summary
+        if self.items is not None and self.items.version < row.items:
+            self.items = None
+        return changed
 
     def announce(self) -> None:
         """Wake all who wait for a snapshot; in the loop's thread."""

@@ -1,40 +1,81 @@
 """The table of metrics in a server's database: a row each."""
 
 import json
-import sqlite3
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+from metrack.serve.databases.database import Connection
 from metrack.serve.learning import Config
-from metrack.serve.metric import Metric
+from metrack.serve.limits import Refused
+
+COLUMNS = (
+    "id, name, n_features, estimator, settings, features, sequence, cut, saved, items, summary"
+)
+AT_A_TIME = 500  # numbers of a query
 
 
-def read(connection: sqlite3.Connection) -> dict[str, Metric]:
-    """All metrics, by name."""
-    found = {}
-    rows = connection.execute(
-        "SELECT id, name, n_features, estimator, settings, features, sequence, cut, saved, "
-        "summary FROM metrics"
-    )
-    for number, name, n_features, kind, settings, features, *counts in rows:
-        names = None if features is None else json.loads(features)
-        config = Config(n_features, kind, json.loads(settings), names)
-        found[name] = Metric(number, name, config, *counts)
+class Row(NamedTuple):
+    """What the database has of a metric.
+
+    Attributes
+    ----------
+    number : int
+    name : str
+    config : Config
+    sequence, cut, saved : int
+        Of the last judgement; of the last that was cut off; of the last that is in a saved state.
+    items : int
+        Changes of its items.
+    summary : dict
+        Of what was learned, as it is known to all.
+    """
+
+    number: int
+    name: str
+    config: Config
+    sequence: int
+    cut: int
+    saved: int
+    items: int
+    summary: dict[str, Any]
+
+
+def read(connection: Connection, numbers: Sequence[int] | None = None) -> list[Row]:
+    """All metrics, or those of some numbers."""
+    if numbers is None:
+        return [_row(each) for each in connection.execute(f"SELECT {COLUMNS} FROM metrics")]
+    found = []
+    for start in range(0, len(numbers), AT_A_TIME):
+        some = numbers[start : start + AT_A_TIME]
+        marks = ", ".join("?" * len(some))
+        sql = f"SELECT {COLUMNS} FROM metrics WHERE id IN ({marks})"
+        found += [_row(each) for each in connection.execute(sql, some)]
     return found
 
 
-def insert(connection: sqlite3.Connection, name: str, config: Config) -> int:
-    """A new metric; returns its number."""
-    done = connection.execute(
+def _row(columns: Sequence[Any]) -> Row:
+    number, name, n_features, kind, settings, features, *counts, summary = columns
+    try:
+        names = None if features is None else json.loads(features)
+        config = Config(n_features, kind, json.loads(settings), names)
+        sequence, cut, saved, items = counts
+        return Row(number, name, config, sequence, cut, saved, items, json.loads(summary))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the row of metric {name!r} was changed by hand: {error}") from None
+
+
+def insert(connection: Connection, name: str, config: Config) -> int | None:
+    """A new metric; returns its number, or None where there is one by that name."""
+    row: tuple[int] | None = connection.execute(
         "INSERT INTO metrics (name, n_features, estimator, settings, features, created) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
+        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING id",
         (name, *_columns(config), time.time()),
-    )
-    assert done.lastrowid is not None
-    return done.lastrowid
+    ).fetchone()
+    return None if row is None else row[0]
 
 
-def configure(connection: sqlite3.Connection, number: int, config: Config) -> bool:
+def configure(connection: Connection, number: int, config: Config) -> bool:
     """Change a metric that has no judgements; those on their way are written after this."""
     done = connection.execute(
         "UPDATE metrics SET n_features = ?, estimator = ?, settings = ?, features = ? "
@@ -44,16 +85,28 @@ def configure(connection: sqlite3.Connection, number: int, config: Config) -> bo
     return done.rowcount > 0
 
 
-def note_saved(connection: sqlite3.Connection, number: int, saved: int, summary: str) -> None:
+def note_saved(connection: Connection, number: int, saved: int, summary: str) -> None:
     """Up to which judgement a saved state has learned, and what there is to say of it."""
     connection.execute(
         "UPDATE metrics SET saved = ?, summary = ? WHERE id = ?", (saved, summary, number)
     )
 
 
-def delete(connection: sqlite3.Connection, number: int) -> None:
+def changed_items(connection: Connection, number: int) -> int:
+    """Count a change of a metric's items; returns how many there were."""
+    row = connection.execute(
+        "UPDATE metrics SET items = items + 1 WHERE id = ? RETURNING items", (number,)
+    ).fetchone()
+    if row is None:
+        raise Refused(404, "the metric was deleted meanwhile")
+    found: int = row[0]
+    return found
+
+
+def delete(connection: Connection, number: int) -> None:
     """Forget a metric; `log.sweep` removes what it leaves."""
     connection.execute("DELETE FROM metrics WHERE id = ?", (number,))
+    connection.execute("INSERT INTO gone VALUES (?) ON CONFLICT DO NOTHING", (number,))
 
 
 def _columns(config: Config) -> tuple[Any, ...]:

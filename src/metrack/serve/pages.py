@@ -1,4 +1,4 @@
-"""The pages: files of this package, and the form that asks for a token."""
+"""The pages: files of this package, and two small ones for browsers that cannot have these."""
 
 import base64
 import hashlib
@@ -30,15 +30,26 @@ def file(name: str) -> bytes:
 
 def login(message: str) -> tuple[str, str]:
     """A page that asks for a token, and its content security policy."""
+    form = (
+        '<form method="post" action="/login"><label>Token <input type="password" name="token" '
+        'autocomplete="current-password" required autofocus></label>\n'
+        "<button>Log in</button></form>"
+    )
+    return _small("token", message, form)
+
+
+def problem(message: str) -> tuple[str, str]:
+    """A page that says what is wrong, and its content security policy."""
+    return _small("problem", message, '<p><a href="/">All metrics</a></p>')
+
+
+def _small(title: str, message: str, more: str) -> tuple[str, str]:
     digest = base64.b64encode(hashlib.sha256(LOGIN_STYLE.encode()).digest()).decode()
     page = (
         '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>metrack: token</title>\n<style>{LOGIN_STYLE}</style></head>\n"
-        f"<body><main><h1>metrack</h1>\n<p>{html.escape(message)}</p>\n"
-        '<form method="post" action="/login"><label>Token <input type="password" name="token" '
-        'autocomplete="current-password" required autofocus></label>\n'
-        "<button>Log in</button></form></main></body>\n</html>\n"
+        f"<title>metrack: {title}</title>\n<style>{LOGIN_STYLE}</style></head>\n"
+        f"<body><main><h1>metrack</h1>\n<p>{html.escape(message)}</p>\n{more}</main></body>\n</html>\n"
     )
     policy = (
         f"default-src 'none'; style-src 'sha256-{digest}'; form-action 'self'; base-uri 'none'; "

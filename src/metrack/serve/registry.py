@@ -1,57 +1,97 @@
 """All metrics of a server: made, found, told of judgements and items, and deleted."""
 
-import re
-import shutil
 import threading
+from collections import defaultdict
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from metrack.registry import MATRIX_LEARNERS
 from metrack.serve import items as item_rows
 from metrack.serve import log, metric_rows
-from metrack.serve.database import Database
+from metrack.serve.databases.database import SLOTS, Database
 from metrack.serve.items import Items, NewItems
 from metrack.serve.learning import Config
-from metrack.serve.limits import Limits, Refused
-from metrack.serve.metric import Metric
+from metrack.serve.limits import NAME, Limits, Refused
+from metrack.serve.metric import Metric, footprint
+from metrack.serve.metric_rows import Row
 from metrack.serve.teaching import Teaching
-from metrack.storage import has_state, to_bytes
+from metrack.storage import to_bytes
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_REPLAYS = 1000  # steps a pair; one that asks for millions would be learned for days
 
 
 class Registry:
-    """The metrics of a folder.
+    """The metrics of a database.
 
     Parameters
     ----------
-    path : Path
-        Folder of the server; it is this process's own.
+    database : Database
     limits : Limits
     n_threads : int
         That learn.
     """
 
-    def __init__(self, path: Path, limits: Limits, n_threads: int) -> None:
-        self.path, self.limits = path, limits
-        self.database = Database(path / "log.db")
-        self.metrics = metric_rows.read(self.database.reading)
+    def __init__(self, database: Database, limits: Limits, n_threads: int) -> None:
+        self.database, self.limits = database, limits
+        self.metrics: dict[str, Metric] = {}
+        self.by_number: dict[int, Metric] = {}
+        self.by_slot: defaultdict[int, set[int]] = defaultdict(set)
         self._making = threading.Lock()
+        self.teaching = Teaching(database, n_threads)
+        self.refresh()
         self._sweep()
-        known = {str(metric.number) for metric in self.metrics.values()}
-        for folder in path.glob("states/*"):
-            if folder.name not in known:  # it was deleted just before the end
-                shutil.rmtree(folder)
-        self.teaching = Teaching(path / "states", self.database, n_threads)
-        for metric in self.metrics.values():
-            # Where the log alone was restored, all is learned anew.
-            if metric.saved and not has_state(self.teaching.folder(metric)):
-                metric.saved, metric.summary = 0, {}
-            if metric.saved < metric.sequence:
+        database.attend(self)
+
+    def refresh(self, numbers: Sequence[int] | None = None) -> None:
+        """Take what the database says of all metrics, or of some."""
+        with self._making:
+            with self.database.reading() as connection:
+                rows = metric_rows.read(connection, numbers)
+            there = {row.number for row in rows}
+            for number in list(self.by_number) if numbers is None else numbers:
+                if number not in there and number in self.by_number:
+                    self._remove(self.by_number[number])
+            found = [self._known(row) for row in rows]
+        for metric in found:
+            self._catch_up(metric)
+
+    def _known(self, row: Row) -> Metric:
+        metric = self.by_number.get(row.number)
+        if metric is None:
+            metric = self.by_number[row.number] = self.metrics[row.name] = Metric(row)
+            self.by_slot[row.number % SLOTS].add(row.number)
+        metric.update(row)
+        return metric
+
+    def _catch_up(self, metric: Metric) -> None:
+        """Learn what is new, or take what another process has learned."""
+        if self.database.fence(metric.number) is not None:
+            if metric.is_behind:
                 self.teaching.wake(metric)
+        elif metric.snapshot is not None and metric.snapshot.version < metric.version:
+            self.teaching.follow(metric)
+
+    def _remove(self, metric: Metric) -> None:
+        metric.deleted = True
+        del self.by_number[metric.number]
+        self.by_slot[metric.number % SLOTS].discard(metric.number)
+        if self.metrics.get(metric.name) is metric:  # there may be a new one by that name
+            del self.metrics[metric.name]
+        self.teaching.wake(metric)  # whose turn then is to remove its states
+        self.teaching.announce(metric)
+
+    def begin(self, number: int) -> None:
+        """A metric is this process's to learn, or no longer."""
+        metric = self.by_number.get(number)
+        if metric is not None and (metric.learning is not None or metric.is_behind):
+            self.teaching.wake(metric)
+
+    def let_go(self, number: int) -> bool:
+        """Save what was learned of a metric, for another process; False where it is at work."""
+        metric = self.by_number.get(number)
+        return metric is None or self.teaching.let_go(metric)
 
     def close(self) -> None:
         """Save what is not saved, and end."""
@@ -65,20 +105,30 @@ class Registry:
         except KeyError:
             raise Refused(404, f"there is no metric {name!r}; make it with PUT first") from None
 
+    def find(self, name: str) -> None:
+        """Look for a metric that another process may have made a moment ago."""
+        with self.database.reading() as connection:
+            rows = connection.execute("SELECT id FROM metrics WHERE name = ?", (name,)).fetchall()
+        self.refresh([number for (number,) in rows])
+
     def make(self, name: str, config: Config) -> tuple[Metric, bool]:
         """A metric by that name and of that kind, and whether it is new."""
         if not NAME.fullmatch(name):
             raise Refused(422, "a name is up to 64 letters, digits, dots, hyphens and underscores")
         self._check(config)
         with self._making:
-            old = self.metrics.get(name)
-            if old is not None:
-                return self._configure(old, config), False
-            if len(self.metrics) >= self.limits.metrics:
-                raise Refused(409, f"there are {len(self.metrics):,} metrics, as many as may be")
-            number = self.database.submit(lambda c: metric_rows.insert(c, name, config)).result()
-            metric = self.metrics[name] = Metric(number, name, config)
-            return metric, True
+            known = name in self.metrics
+            if not known and (made := self._insert(name, config)) is not None:
+                return made, True
+        if not known:
+            self.find(name)  # another process has made it a moment ago
+        return self._configure(self.get(name), config), False
+
+    def _insert(self, name: str, config: Config) -> Metric | None:
+        if len(self.metrics) >= self.limits.metrics:
+            raise Refused(409, f"there are {len(self.metrics):,} metrics, as many as may be")
+        number = self.database.submit(lambda c: metric_rows.insert(c, name, config)).result()
+        return None if number is None else self._known(Row(number, name, config, 0, 0, 0, 0, {}))
 
     def _configure(self, metric: Metric, config: Config) -> Metric:
         """Another kind of learner, while nothing was learned."""
@@ -88,7 +138,7 @@ class Registry:
             if config.n_features != metric.config.n_features and len(self.items_of(metric)):
                 raise Refused(409, f"{metric.name!r} has items of another width; delete it first")
             if not self.database.submit(
-                lambda c: metric_rows.configure(c, metric.number, config)
+                lambda c: metric_rows.configure(c, metric.number, config), metric.number
             ).result():
                 raise Refused(
                     409,
@@ -114,7 +164,7 @@ class Registry:
             raise Refused(
                 422, f"{len(config.features)} names for {config.n_features} features; one each"
             )
-        self.check_memory(Metric(0, "", config).memory)
+        self.check_memory(footprint(config))
         try:
             config.make()
         except (ValueError, TypeError, OverflowError) as error:
@@ -122,7 +172,8 @@ class Registry:
 
     def check_memory(self, more: int) -> None:
         """Refuse what there is no memory for."""
-        used = sum(metric.memory for metric in list(self.metrics.values()))
+        here = (m for m in list(self.metrics.values()) if self._is_here(m))
+        used = sum(metric.memory for metric in here)
         if used + more > self.limits.memory:
             raise Refused(
                 413,
@@ -130,22 +181,24 @@ class Registry:
                 "are in use: delete metrics, or raise --memory",
             )
 
+    def _is_here(self, metric: Metric) -> bool:
+        """Whether this process learns a metric, or has read it."""
+        return metric.snapshot is not None or self.database.fence(metric.number) is not None
+
     def delete(self, metric: Metric) -> None:
         """Remove a metric, its log, items and states; waits for no learning."""
         with self._making:
             if metric.deleted:
                 return
-            self.database.submit(lambda c: metric_rows.delete(c, metric.number)).result()
-            metric.deleted = True
-            del self.metrics[metric.name]
-        self.teaching.wake(metric)  # whose turn then is to remove its states
-        self.teaching.announce(metric)
+            job = partial(metric_rows.delete, number=metric.number)
+            self.database.submit(job, metric.number).result()
+            self._remove(metric)
         self._sweep()
 
     def _sweep(self) -> None:
         """Remove what deleted metrics left, in the background, some at a time."""
 
-        def again(done: "Future[int]") -> None:
+        def again(done: "Future[bool]") -> None:
             if done.exception() is None and done.result():
                 self._sweep()
 
@@ -161,7 +214,7 @@ class Registry:
                 "send them again later",
                 retry_after=2,
             )
-        future = self.database.submit(lambda c: log.append(c, metric.number, batch))
+        future = self.database.submit(lambda c: log.append(c, metric.number, batch), metric.number)
 
         # Here and not by whoever waits for it: that may have gone away.
         def learn(done: "Future[log.Receipt]") -> None:
@@ -177,12 +230,15 @@ class Registry:
 
     def items_of(self, metric: Metric) -> Items:
         """Items of a metric; loads them if need be."""
-        if metric.items is None:
+        found = metric.items  # another thread may drop it, when another process has changed it
+        if found is None:
             with metric.lock:
                 if metric.items is None:
                     width = metric.config.n_features
-                    metric.items = Items.load(self.database.reading, metric.number, width)
-        return metric.items
+                    with self.database.reading() as connection:
+                        metric.items = Items.load(connection, metric.number, width)
+                found = metric.items
+        return found
 
     def put_items(self, metric: Metric, new: NewItems) -> Items:
         """Add items, or change them."""
@@ -194,7 +250,11 @@ class Registry:
             self.limits.check("items", len(items) + n_new, "items")
             self.check_memory(16 * n_new * metric.config.n_features)
             changed = items.with_more(new)
-            self.database.submit(lambda c: item_rows.write(c, metric.number, new)).result()
+            job = partial(item_rows.write, metric=metric.number, new=new)
+            changes = self.database.submit(job, metric.number).result()
+            if changes > changed.version:  # by another process
+                metric.items = None
+                return self.items_of(metric)
             metric.items = changed
         return changed
 
@@ -211,7 +271,7 @@ class Registry:
         after = 0
         while True:
             job = partial(log.copy, source=source.number, target=target.number, after=after)
-            after, receipt = self.database.submit(job).result()
+            after, receipt = self.database.submit(job, target.number).result()
             if receipt is None:
                 return target.sequence
             self._acknowledge(target, receipt)
@@ -219,9 +279,13 @@ class Registry:
     def cut(self, metric: Metric, upto: int) -> int:
         """Take judgements that a saved state has learned off the log; returns up to which."""
         with metric.lock:
-            self.teaching.save(metric, self.teaching.readable(metric))
+            if self.database.fence(metric.number) is not None:
+                self.teaching.save(metric, self.teaching.readable(metric))
+            else:  # another process saves
+                self.teaching.look(metric)
             upto = min(upto, metric.saved)
-            while self.database.submit(lambda c: log.cut(c, metric.number, upto)).result():
+            job = partial(log.cut, metric=metric.number, upto=upto)
+            while self.database.submit(job, metric.number).result():
                 continue
             metric.cut = max(metric.cut, upto)
         return metric.cut

@@ -3,25 +3,42 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from metrack.checks import Floats
 from metrack.serve import bodies, log, schemas
 from metrack.serve import items as item_rows
+from metrack.serve.asking import (
+    LONGEST,
+    admin,
+    asked_for,
+    computed,
+    in_thread,
+    metric_of,
+    parsed,
+    read,
+    registry_of,
+    snapshot_of,
+    taken,
+    to_json,
+    wants_arrow,
+    with_items,
+    write,
+)
 from metrack.serve.auth import Identity
-from metrack.serve.learning import Config, Snapshot
+from metrack.serve.learning import Config
 from metrack.serve.limits import Refused
 from metrack.serve.metric import Metric
 from metrack.serve.neighbours import Embedded
 from metrack.serve.registry import Registry
+from metrack.serve.snapshots import Snapshot
 
-SMALL = 1 << 18  # bytes of a body that is worked on at once; larger ones would hold up the others
-FEW = 256  # pairs or points, likewise
 HEARTBEAT = 15.0  # seconds without an event
 MOST_SHOWN = 1000  # items of a picture
 
@@ -33,86 +50,18 @@ REFUSALS: Refusals = {
         401: "no token, or an unknown one",
         403: "not with this token",
         404: "no such metric",
+        408: "not learned in time",
         409: "not as things are",
         413: "too much",
         415: "neither JSON nor Arrow",
         422: "wrong",
         429: "too much waits; see Retry-After",
+        503: "not now; see Retry-After",
     }.items()
 }
 
 
-def needs(scope: str) -> Any:
-    """Let those in who have a scope for the metric of the path."""
-
-    async def check(request: Request) -> None:
-        identity: Identity = request.scope["identity"]
-        name = request.path_params.get("name")
-        if name is None and scope == "read":
-            return  # a list of what may be read
-        if not identity.may(scope, name):
-            raise Refused(403, f"this token has no scope {scope!r} here")
-
-    return Depends(check)
-
-
-def taken(model: type[schemas.Body], arrow: bool = False) -> dict[str, Any]:
-    """What a route takes, for the description: the body is read by `bodies`."""
-    content: dict[str, Any] = {
-        bodies.JSON: {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}
-    }
-    if arrow:
-        content[bodies.ARROW] = {"schema": {"type": "string", "format": "binary"}}
-    return {"requestBody": {"required": True, "content": content}}
-
-
-read, write, admin = needs("read"), needs("write"), needs("admin")
 router = APIRouter(prefix="/v1/metrics", responses=REFUSALS)
-
-
-def registry_of(request: Request) -> Registry:
-    """The server's metrics."""
-    found: Registry = request.app.state.registry
-    return found
-
-
-def metric_of(request: Request) -> Metric:
-    """The metric of the path."""
-    return registry_of(request).get(request.path_params["name"])
-
-
-def to_json(content: Any, status: int = 200) -> Response:
-    """An answer; what is no number has been left out before."""
-    return Response(json.dumps(content, allow_nan=False), status, media_type=bodies.JSON)
-
-
-async def _parsed(request: Request, parse: Callable[..., Any], *args: Any) -> Any:
-    body = await request.body()
-    kind = bodies.kind_of(request.headers.get("content-type"))
-    if len(body) <= SMALL:
-        return parse(body, kind, *args)
-    return await run_in_threadpool(parse, body, kind, *args)
-
-
-async def _asked(request: Request, model: type[Any]) -> Any:
-    """A small body, JSON."""
-    if bodies.kind_of(request.headers.get("content-type")) != bodies.JSON:
-        raise Refused(415, f"the body must be {bodies.JSON}")
-    return bodies.from_json(model, await request.body())
-
-
-async def _snapshot(request: Request, metric: Metric) -> Snapshot:
-    if metric.snapshot is not None:
-        return metric.snapshot
-    return await run_in_threadpool(registry_of(request).teaching.snapshot_of, metric)
-
-
-async def _with_items(request: Request, metric: Metric) -> Callable[[], Any]:
-    """Loads them here, so that who needs them need not wait."""
-    registry = registry_of(request)
-    if metric.items is None:
-        await run_in_threadpool(registry.items_of, metric)
-    return lambda: registry.items_of(metric)
 
 
 @router.get("", dependencies=[read], response_model=schemas.AllDescribed)
@@ -135,9 +84,9 @@ async def list_metrics(request: Request) -> Response:
 )
 async def put_metric(request: Request, name: str) -> Response:
     """Make a metric; one that has no judgements yet may be changed."""
-    asked = await _asked(request, schemas.MetricBody)
+    asked = await asked_for(request, schemas.MetricBody)
     config = Config(asked.n_features, asked.estimator, asked.settings, asked.features)
-    metric, new = await run_in_threadpool(registry_of(request).make, name, config)
+    metric, new = await in_thread(registry_of(request).make, name, config)
     return to_json(metric.described(), 201 if new else 200)
 
 
@@ -149,30 +98,36 @@ async def get_metric(
     timeout: Annotated[float, Query(ge=0.0, le=60.0)] = 5.0,
 ) -> Response:
     """Where a metric stands; waits until a judgement was learned, if asked to."""
-    metric = metric_of(request)
-    await _snapshot(request, metric)
+    metric = await metric_of(request)
+    await snapshot_of(request, metric)
     if min_sequence:
         await _learned(metric, min_sequence, timeout)
     return to_json(metric.described())
 
 
 async def _learned(metric: Metric, sequence: int, timeout: float) -> None:
-    """Wait for a snapshot with so much behind it, or for the time to be over."""
+    """Wait for a snapshot with so much behind it; refuse where there will be none in time."""
     end = time.monotonic() + timeout
-    while metric.snapshot is None or metric.snapshot.version < sequence:
+    while metric.version < sequence:
         left = end - time.monotonic()
-        if left <= 0.0 or metric.deleted or metric.error:
-            return
-        try:
+        if metric.deleted:
+            raise Refused(404, f"{metric.name!r} was deleted")
+        if metric.error:
+            raise Refused(409, f"learning has stopped: {metric.error}")
+        if left <= 0.0:
+            raise Refused(
+                408,
+                f"judgement {sequence} was not learned in {timeout:g} seconds: {metric.version} "
+                f"are, of {metric.sequence} in the log; ask again, or wait longer",
+            )
+        with suppress(TimeoutError):
             await asyncio.wait_for(metric.published.wait(), left)
-        except TimeoutError:
-            return
 
 
 @router.delete("/{name}", dependencies=[admin], status_code=204)
 async def delete_metric(request: Request, name: str) -> Response:
     """Delete a metric, its log, items and states."""
-    await run_in_threadpool(registry_of(request).delete, metric_of(request))
+    await in_thread(registry_of(request).delete, await metric_of(request))
     return Response(status_code=204)
 
 
@@ -184,11 +139,11 @@ async def delete_metric(request: Request, name: str) -> Response:
 )
 async def feedback(request: Request, name: str) -> Response:
     """Judgements: on the disk when this is answered, learned soon after."""
-    registry, metric = registry_of(request), metric_of(request)
-    known = await _with_items(request, metric)
+    registry, metric = registry_of(request), await metric_of(request)
+    known = await with_items(request, metric)
     width = metric.config.n_features
-    batch = await _parsed(request, bodies.feedback, known, width, registry.limits)
-    receipt = await asyncio.wrap_future(registry.append(metric, batch))
+    batch = await parsed(request, bodies.feedback, known, width, registry.limits)
+    receipt = await asyncio.wait_for(asyncio.wrap_future(registry.append(metric, batch)), LONGEST)
     return to_json(receipt._asdict())
 
 
@@ -200,15 +155,11 @@ async def feedback(request: Request, name: str) -> Response:
 )
 async def put_items(request: Request, name: str) -> Response:
     """Items, which judgements and questions may name by their ids."""
-    registry, metric = registry_of(request), metric_of(request)
+    registry, metric = registry_of(request), await metric_of(request)
     width = metric.config.n_features
-    new = await _parsed(request, bodies.new_items, width, registry.limits)
-    items = await run_in_threadpool(registry.put_items, metric, new)
+    new = await parsed(request, bodies.new_items, width, registry.limits)
+    items = await in_thread(registry.put_items, metric, new)
     return to_json({"items": len(items)})
-
-
-def _wants_arrow(request: Request) -> bool:
-    return bodies.ARROW in request.headers.get("accept", "")
 
 
 @router.post(
@@ -218,18 +169,20 @@ def _wants_arrow(request: Request) -> bool:
     openapi_extra=taken(schemas.PairsBody, arrow=True),
 )
 async def distance(request: Request, name: str) -> Response:
-    """Learned distances of pairs, and which are alike; Arrow if Accept says so."""
-    registry, metric = registry_of(request), metric_of(request)
-    known, snapshot = await _with_items(request, metric), await _snapshot(request, metric)
+    """Learned distances of pairs, which are alike, and how likely; Arrow if Accept says so."""
+    registry, metric = registry_of(request), await metric_of(request)
+    known, snapshot = await with_items(request, metric), await snapshot_of(request, metric)
     width = snapshot.metric.n_features_in_
-    pairs = await _parsed(request, bodies.pairs, known, width, registry.limits)
-    found: Floats = await _computed(snapshot.metric.pair_distance, pairs)
+    pairs = await parsed(request, bodies.pairs, known, width, registry.limits)
+    found: Floats = await computed(snapshot.metric.pair_distance, pairs)
     said = {"threshold": snapshot.threshold, "version": snapshot.version}
-    alike = found <= snapshot.threshold
-    if _wants_arrow(request):
-        data = bodies.to_arrow({"distances": found, "alike": alike}, said)
-        return Response(data, media_type=bodies.ARROW)
-    return to_json({"distances": found.tolist(), "alike": alike.tolist(), **said})
+    told = {"distances": found, "alike": found <= snapshot.threshold}
+    if snapshot.likelihood is not None:
+        told["probabilities"] = snapshot.likelihood(found**2)
+    if wants_arrow(request):
+        return Response(bodies.to_arrow(told, said), media_type=bodies.ARROW)
+    plain = {name: values.tolist() for name, values in told.items()}
+    return to_json({"probabilities": None, **plain, **said})
 
 
 @router.post(
@@ -240,21 +193,15 @@ async def distance(request: Request, name: str) -> Response:
 )
 async def transform(request: Request, name: str) -> Response:
     """Points where Euclidean distance is the learned one; Arrow if Accept says so."""
-    registry, metric = registry_of(request), metric_of(request)
-    known, snapshot = await _with_items(request, metric), await _snapshot(request, metric)
+    registry, metric = registry_of(request), await metric_of(request)
+    known, snapshot = await with_items(request, metric), await snapshot_of(request, metric)
     width = snapshot.metric.n_features_in_
-    points = await _parsed(request, bodies.points, known, width, registry.limits)
-    found: Floats = await _computed(snapshot.embedding.transform, points)
-    if _wants_arrow(request):
+    points = await parsed(request, bodies.points, known, width, registry.limits)
+    found: Floats = await computed(snapshot.embedding.transform, points)
+    if wants_arrow(request):
         data = bodies.to_arrow({"vectors": found}, {"version": snapshot.version})
         return Response(data, media_type=bodies.ARROW)
     return to_json({"vectors": found.tolist(), "version": snapshot.version})
-
-
-async def _computed(compute: Callable[[Floats], Floats], points: Floats) -> Floats:
-    if len(points) <= FEW:
-        return compute(points)
-    return await run_in_threadpool(compute, points)
 
 
 @router.post(
@@ -265,10 +212,10 @@ async def _computed(compute: Callable[[Floats], Floats], points: Floats) -> Floa
 )
 async def neighbours(request: Request, name: str) -> Response:
     """Nearest items of an item, which is left out, or of a point."""
-    asked = await _asked(request, schemas.NeighboursBody)
-    metric = metric_of(request)
-    snapshot = await _snapshot(request, metric)
-    return to_json(await run_in_threadpool(_nearest, registry_of(request), metric, snapshot, asked))
+    asked = await asked_for(request, schemas.NeighboursBody)
+    metric = await metric_of(request)
+    snapshot = await snapshot_of(request, metric)
+    return to_json(await in_thread(_nearest, registry_of(request), metric, snapshot, asked))
 
 
 def _nearest(
@@ -304,19 +251,21 @@ def _nearest(
 )
 async def suggest(request: Request, name: str) -> Response:
     """Pairs of items to judge next; none that this judge has answered lately."""
-    asked = await _asked(request, schemas.SuggestBody)
-    registry, metric = registry_of(request), metric_of(request)
-    return to_json(await run_in_threadpool(_suggested, registry, metric, asked))
+    asked = await asked_for(request, schemas.SuggestBody)
+    registry, metric = registry_of(request), await metric_of(request)
+    return to_json(await in_thread(_suggested, registry, metric, asked))
 
 
 def _suggested(registry: Registry, metric: Metric, asked: schemas.SuggestBody) -> dict[str, Any]:
-    reading = registry.database.reading
     done: set[frozenset[str]] = set()
     if asked.judge is not None:
-        done = log.judged(reading, metric.number, asked.judge)
+        with registry.database.reading() as connection:
+            done = log.judged(connection, metric.number, asked.judge)
     pairs, version = registry.suggest(metric, asked.n + min(len(done), 1000), asked.seed)
     fresh = [pair for pair in pairs if frozenset(pair) not in done][: asked.n]
-    shown = item_rows.shown(reading, metric.number, [key for pair in fresh for key in pair])
+    keys = [key for pair in fresh for key in pair]
+    with registry.database.reading() as connection:
+        shown = item_rows.shown(connection, metric.number, keys)
     items = registry.items_of(metric)
 
     def face(key: str) -> dict[str, Any]:
@@ -332,29 +281,34 @@ async def embedding(
     request: Request, name: str, n: Annotated[int, Query(ge=1, le=MOST_SHOWN)] = 500
 ) -> Response:
     """Some items in the plane, as the page shows them."""
-    registry, metric = registry_of(request), metric_of(request)
-    snapshot = await _snapshot(request, metric)
+    registry, metric = registry_of(request), await metric_of(request)
+    snapshot = await snapshot_of(request, metric)
 
     def take() -> dict[str, Any]:
         items = registry.items_of(metric)
         ids, points = metric.picture.take(items, snapshot.neighbours.components_, n)
         return {"ids": ids, "points": points.tolist(), "version": snapshot.version}
 
-    return to_json(await run_in_threadpool(take))
+    return to_json(await in_thread(take))
 
 
 @router.get("/{name}/course", dependencies=[read])
 async def course(request: Request, name: str) -> Response:
     """How learning went: losses, trust in experts, changes, features' shares."""
-    snapshot = await _snapshot(request, metric_of(request))
+    snapshot = await snapshot_of(request, await metric_of(request))
     return to_json({**snapshot.course, "version": snapshot.version})
 
 
 @router.get("/{name}/judges", dependencies=[read], response_model=schemas.Judges)
 async def judges(request: Request, name: str) -> Response:
     """How much each judge has answered."""
-    registry, metric = registry_of(request), metric_of(request)
-    found = await run_in_threadpool(lambda: log.judges(registry.database.reading, metric.number))
+    registry, metric = registry_of(request), await metric_of(request)
+
+    def count() -> list[tuple[str, int, int, int]]:
+        with registry.database.reading() as connection:
+            return log.judges(connection, metric.number)
+
+    found = await in_thread(count)
     names = ("judge", "alike", "not_alike", "unsure")
     return to_json({"judges": [dict(zip(names, each, strict=True)) for each in found]})
 
@@ -362,8 +316,8 @@ async def judges(request: Request, name: str) -> Response:
 @router.get("/{name}/export", dependencies=[read])
 async def export(request: Request, name: str) -> Response:
     """The state as a zip, which ``metrack.load`` reads."""
-    metric = metric_of(request)
-    data = await run_in_threadpool(registry_of(request).export, metric)
+    metric = await metric_of(request)
+    data = await in_thread(registry_of(request).export, metric)
     named = {"content-disposition": f'attachment; filename="{metric.name}.zip"'}
     return Response(data, media_type="application/zip", headers=named)
 
@@ -373,7 +327,7 @@ async def export_log(
     request: Request, name: str, after: Annotated[int, Query(ge=0, lt=1 << 62)] = 0
 ) -> Response:
     """The judgements after a place in the log as Parquet, which ``metrack track`` reads."""
-    registry, metric = registry_of(request), metric_of(request)
+    registry, metric = registry_of(request), await metric_of(request)
     named = {"content-disposition": f'attachment; filename="{metric.name}.parquet"'}
     parts = log.parquet(registry.database, metric.number, metric.config.n_features, after)
     return StreamingResponse(parts, media_type="application/vnd.apache.parquet", headers=named)
@@ -384,7 +338,12 @@ async def cut_log(
     request: Request, name: str, upto: Annotated[int, Query(ge=0, lt=1 << 62)]
 ) -> Response:
     """Cut off the log's oldest judgements, of those that were learned; ids stay known."""
-    last = await run_in_threadpool(registry_of(request).cut, metric_of(request), upto)
+    metric = await metric_of(request)
+    if upto > metric.sequence:
+        raise Refused(
+            422, f"upto={upto}, but the log ends at {metric.sequence}; nothing was cut off"
+        )
+    last = await run_in_threadpool(registry_of(request).cut, metric, upto)
     return to_json({"log_starts": last + 1})
 
 
@@ -396,20 +355,20 @@ async def cut_log(
 )
 async def replay(request: Request, name: str) -> Response:
     """Learn another metric's log, with this one's settings."""
-    asked = await _asked(request, schemas.ReplayBody)
-    registry, metric = registry_of(request), metric_of(request)
+    asked = await asked_for(request, schemas.ReplayBody)
+    registry, metric = registry_of(request), await metric_of(request)
     identity: Identity = request.scope["identity"]
     if not identity.may("read", asked.source):
         raise Refused(403, "this token may not read that metric")
-    source = registry.get(asked.source)
+    source = await metric_of(request, asked.source)
     return to_json({"sequence": await run_in_threadpool(registry.replay, source, metric)})
 
 
 @router.get("/{name}/events", dependencies=[read])
 async def events(request: Request, name: str) -> Response:
     """Server-sent events: ``progress``, where the metric stands; ``change``, noticed."""
-    metric, state = metric_of(request), request.app.state
-    await _snapshot(request, metric)
+    metric, state = await metric_of(request), request.app.state
+    await snapshot_of(request, metric)
     if state.streams >= registry_of(request).limits.streams:
         raise Refused(429, "too many streams of events are open", retry_after=10)
     return StreamingResponse(_events(metric, state), media_type="text/event-stream")

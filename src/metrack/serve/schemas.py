@@ -38,10 +38,10 @@ class Pair(Body):
     b: Key | None = None
     # No default: who forgets it would be unsure of everything.
     y: Annotated[
-        float | None,
+        float | bool | None,
         Field(
-            description="1 alike, -1 not alike, null unsure",
-            json_schema_extra={"enum": [1, -1, None]},
+            description="1 alike, -1 not alike, or true and false, or 1 and 0; null unsure",
+            json_schema_extra={"enum": [1, -1, 0, True, False, None]},
         ),
     ]
     id: Annotated[Key | None, Field(description="A repeated id is not learned twice.")] = None
@@ -166,10 +166,14 @@ class Accepted(BaseModel):
 
 
 class Distances(BaseModel):
-    """Distances of pairs, and whether they are at most the threshold."""
+    """Distances of pairs, whether they are at most the threshold, and how likely they are alike.
+
+    Learners of other kinds than an ensemble tell no probabilities.
+    """
 
     distances: list[float]
     alike: list[bool]
+    probabilities: list[float] | None
     threshold: float
     version: int
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrack.migrations import VERSION, migrated
-from metrack.storage import NewerStateError, State
+from metrack.migrations import OLDEST, VERSION, migrated
+from metrack.storage import ForeignStateError, NewerStateError, State
 
 
 class Text(NamedTuple):
@@ -41,6 +41,8 @@ def from_text(text: Text) -> State:
     version, content, named = json.loads(text.header)
     if version > VERSION:
         raise NewerStateError(f"the checkpoint has states of format {version}: upgrade metrack")
+    if version < OLDEST:
+        raise ForeignStateError(f"the checkpoint has states of format {version}: start a new one")
     low = np.frombuffer(text.low.encode("ascii"), np.uint8)
     high = np.frombuffer(bytes.fromhex(text.high), np.uint8)
     data = np.unpackbits(high, count=len(low))

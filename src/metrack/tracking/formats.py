@@ -272,7 +272,7 @@ def _object(line: bytes) -> dict[str, object]:
     except (ValueError, RecursionError) as error:
         raise RowError(f"not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise RowError("not a JSON object")
+        raise RowError("not a JSON object, of which JSON Lines have one a line")
     return found
 
 

@@ -174,7 +174,7 @@ def directions_that_matter(values: Floats) -> int:
 def feature_names(tracking: Tracking) -> list[str]:
     """Names, or numbers for features that have none."""
     n_features = tracking.learner.n_features_in_
-    names = tracking.features or []
+    names = tracking.features or getattr(tracking.learner, "feature_names_in_", [])
     return list(names) if len(names) == n_features else [str(i) for i in range(n_features)]
 
 

@@ -66,8 +66,14 @@ def distance(
     named = columns or Columns()
     spec = ReadSpec(layout, known, labelled=False, features=tracking.features, columns=named)
     names = ["a", "b"] if items else ["row"]
+    told = ["distance", "alike", "probability"] if _knows(tracking) else ["distance", "alike"]
     scored = _scored(Reader(source, spec, format_), tracking)
-    return write_csv(out, [*names, "distance", "alike"], scored)
+    return write_csv(out, [*names, *told], scored)
+
+
+def _knows(tracking: Tracking) -> bool:
+    """Whether the learner tells how likely pairs are alike."""
+    return hasattr(tracking.learner, "likelihood")
 
 
 def _scored(reader: Reader, tracking: Tracking) -> Iterator[list[Row]]:
@@ -85,8 +91,10 @@ def _scored(reader: Reader, tracking: Tracking) -> Iterator[list[Row]]:
             left: Sequence[Row] = [[items.ids[i] for i in row] for row in rows.keys]
         else:
             left = [[n_pairs + i + 1] for i in range(len(distances))]
-        scored = zip(left, distances.tolist(), alike.tolist(), strict=True)
-        yield [[*first, d, y] for first, d, y in scored]
+        told = [distances.tolist(), alike.tolist()]
+        if _knows(tracking):
+            told.append(tracking.learner.likelihood()(distances**2).tolist())
+        yield [[*first, *scored] for first, *scored in zip(left, *told, strict=True)]
         n_pairs += len(distances)
 
 

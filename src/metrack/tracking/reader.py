@@ -150,7 +150,8 @@ class Reader:
                 if start.startswith(ARROW_STREAM):
                     yield from self._table(Table(source, name, "arrow", text), checkpoint)
                     return
-                format_ = "jsonl" if start.removeprefix(BOM).lstrip()[:1] == b"{" else "csv"
+                first = start.removeprefix(BOM).lstrip()[:1]
+                format_ = "jsonl" if first in (b"{", b"[") else "csv"
             yield from self._text(text, format_, checkpoint, known)
 
     def _text(

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from metrack.engine.ensemble import basis
 from metrack.engine.ensemble.always_on import AlwaysOnBank, Pace
-from metrack.engine.ensemble.basis import BasisEnsemble, block_of, part
+from metrack.engine.ensemble.basis import BasisEnsemble
+from metrack.engine.ensemble.blocks import block_at
 from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.engine.ensemble.kinds import Margin, Target
@@ -18,6 +19,7 @@ from metrack.engine.ensemble.plain import PlainBank
 from metrack.engine.ensemble.similar import NeighbourEnsemble
 from metrack.engine.numerics.divergences import BURG
 from metrack.engine.numerics.losses import HINGE
+from metrack.engine.numerics.pairs import part
 from metrack.engine.representations.dense_factor import DENSE_FACTOR, change_basis
 from metrack.engine.representations.protocol import Geometry
 from tests.engine.ensemble.given import dense, observe, sparse
@@ -82,11 +84,11 @@ def whole(bank, j, B):
 def test_blocks_grow_to_their_length():
     t, found = 0, []
     while t < 1100:
-        begin, end = block_of(t)
-        assert all(block_of(each) == (begin, end) for each in range(begin, end))
+        begin, end = block_at(t)
+        assert all(block_at(each) == (begin, end) for each in range(begin, end))
         found.append(end)
         t = end
-    assert found == [1, 2, 4, 8, 16, 32, *range(64, 512, 64), 512, 1024, 1536]
+    assert found == [1, 2, 4, 8, 16, 32, *range(64, 512, 64), *range(512, 1281, 256)]
 
 
 @pytest.mark.parametrize("given", [dense, sparse])
@@ -108,8 +110,8 @@ def test_learners_are_the_textbooks(monkeypatch):
     ensemble, bases, metrics, done = tracker(), {}, [], 0
     while done < len(y):
         bases[done] = ensemble.basis.vectors.copy()
-        end = min(block_of(done)[1], len(y))
-        before = block_of(done)[1] == end
+        end = min(block_at(done)[1], len(y))
+        before = block_at(done)[1] == end
         if before:  # what the last pair leaves, before the renewal
             monkeypatch.setattr(BasisEnsemble, "_renew", lambda self, begin: None)
         observe(ensemble, u[done:end], y[done:end])

@@ -15,7 +15,7 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.ensemble.kinds import Margin, Target
 from metrack.engine.ensemble.mirror import CONSTANT, Ladder, MirrorBank, Rule
 from metrack.engine.ensemble.plain import PlainBank
-from metrack.engine.ensemble.replay import Material, new_buffer, store
+from metrack.engine.ensemble.replay import Material, new_buffer, new_past, store
 from metrack.engine.numerics.divergences import BURG
 from metrack.engine.numerics.kernels import kernel
 from metrack.engine.numerics.losses import HINGE
@@ -60,7 +60,7 @@ def learn(bank, u, y, sizes=(10_000,)):
         )
         shape = len(given), len(bank.lengths)
         said = Predictions(np.empty(shape), np.empty(shape))
-        bank.learn(Material(chunk, buffer, np.empty(0)), said)
+        bank.learn(Material(chunk, buffer, np.empty(0), new_past(0, chunk.where.size)), said)
         store(buffer, chunk)
         found.append(said)
         done, call = done + len(given), call + 1

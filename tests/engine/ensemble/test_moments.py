@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metrack.engine.ensemble.bank import Predictions
 from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.engine.ensemble.ensemble import Ensemble
@@ -70,6 +71,7 @@ def test_a_block_is_predicted_by_the_pairs_before_it():
     u, y = stream()
     y, said, whole = np.sign(y), [], blocks(len(y))
     tracker().observe(dense(u, y), np.empty(0), said)
+    found = Predictions(*map(np.concatenate, zip(*(bank for bank, *_ in said), strict=True)))
     for k, memory in enumerate(PACE.memory):
         q = np.tile((u**2).sum(axis=1)[:, None], 2)  # plain distance at first
         for i, (_, learned) in enumerate(whole):
@@ -79,8 +81,8 @@ def test_a_block_is_predicted_by_the_pairs_before_it():
             q[learned:] = np.einsum("ij,ljk,ik->il", u[learned:], metrics, u[learned:])
         for form in range(2):
             expected = textbook.calibrated(q[:, form], y)
-            np.testing.assert_allclose(said[0][0].q[:, 2 * k + form], expected[:, 0], rtol=1e-7)
-            np.testing.assert_allclose(said[0][0].mu[:, 2 * k + form], expected[:, 1], rtol=1e-7)
+            np.testing.assert_allclose(found.q[:, 2 * k + form], expected[:, 0], rtol=1e-7)
+            np.testing.assert_allclose(found.mu[:, 2 * k + form], expected[:, 1], rtol=1e-7)
 
 
 def test_calls_of_any_sizes():

@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from metrack.engine.ensemble import replay
 from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.combine import Combination
-from metrack.engine.ensemble.ensemble import Ensemble, Said
+from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.ensemble.similar import Beyond, NeighbourEnsemble, for_neighbours
 from metrack.engine.numerics.factored import Factored, OnFrame, metric_values, root
 from metrack.engine.numerics.frame import Frame
 from metrack.engine.numerics.kernels import Floats, Ints, dot, kernel
-from metrack.engine.numerics.pairs import Chunk, Pairs, part, times
+from metrack.engine.numerics.pairs import Chunk, times
 from metrack.engine.numerics.records import TINY, floats
 
 EVERY = 512  # pairs of a block, from some time on
@@ -73,14 +73,6 @@ def new_basis(n_features: int, width: int, slots: int) -> Basis:
         np.zeros(slots),
         np.zeros(1),
     )
-
-
-def block_of(t: int) -> tuple[int, int]:
-    """The block that pair t (counted from 0) belongs to: its first pair, and the next one's."""
-    if t == 0:
-        return 0, 1
-    length = EVERY if t >= EVERY else min(1 << (t.bit_length() - 1), LAST)
-    return t - t % length, t - t % length + length
 
 
 @kernel
@@ -131,17 +123,16 @@ class BasisEnsemble(NeighbourEnsemble):
         """How many directions the basis has."""
         return min(self.n_features, max(bank.n_features for bank in self.banks))
 
-    def observe(self, pairs: Pairs, draws: Floats, said: Said | None = None) -> Floats:
-        """Loss suffered on each pair before learning from it; see `Ensemble`."""
-        losses, done = np.empty(len(pairs.y)), 0
-        while done < len(losses):
-            begin, end = block_of(self.n_pairs)
-            stop = min(done + end - self.n_pairs, len(losses))
-            losses[done:stop] = super().observe(part(pairs, done, stop), draws[done:stop], said)
-            done = stop
-            if self.n_pairs == end:
-                self._renew(begin)
-        return losses
+    @property
+    def _recent(self) -> int:
+        """How many of the last pairs are kept: those between two renewals, too."""
+        return max(EVERY, super()._recent)
+
+    def _end_block(self, begin: int) -> None:
+        """Renew the basis, at first after each block."""
+        super()._end_block(begin)
+        if self.n_pairs <= EVERY or self.n_pairs % EVERY == 0:
+            self._renew(self.n_pairs - EVERY if self.n_pairs > EVERY else begin)
 
     def _on_features(self, chunk: Chunk) -> Chunk:
         replay.store(replay.ReplayBuffer(self.basis.last, np.empty(LAST)), chunk)
@@ -171,14 +162,14 @@ class BasisEnsemble(NeighbourEnsemble):
         whole = self.basis.whole
         whole[np.arange(chunk.seen, chunk.seen + len(chunk.y)) % len(whole)] = chunk.whole
 
-    def forget(self, u: Floats) -> int:
-        """Replay pairs with these differences no more, if they are among the last.
+    def places_of(self, u: Floats) -> replay.Places:
+        """Where pairs with these differences are kept, if they are among the last.
 
         Of earlier ones coordinates are kept, which do not tell which pair they were.
         """
         last = self._last()
         found = last[replay.same(self.basis.last[last % LAST], u)]
-        return replay.forget(self.recent, found % len(self.recent.y))
+        return replay.Places(found, np.zeros(self.past.y.shape, np.bool_))
 
     def _last(self) -> Ints:
         """Numbers of the pairs whose differences are kept as they were."""
@@ -207,6 +198,7 @@ class BasisEnsemble(NeighbourEnsemble):
         vectors, scatter = self.basis.vectors @ turn, turn.T @ self.basis.scatter @ turn
         self.basis = self.basis._replace(vectors=vectors, scatter=scatter)
         self.recent = self.recent._replace(u=self.recent.u @ turn)
+        self.past = self.past._replace(u=self.past.u @ turn[: self.past.u.shape[2]])
         similar, outside = self.similar.scatter, self.basis.similar
         total = np.trace(similar) + outside[0]
         self.similar = self.similar._replace(scatter=turn.T @ similar @ turn)
@@ -294,13 +286,16 @@ class BasisEnsemble(NeighbourEnsemble):
         n, width = before.vectors.shape
         widest = max(width, self.width)  # it may have had more directions
         more = widest - width
-        self.recent = replay.widen(old.recent, widest)
+        slots = len(self.recent.y)
+        recent = replay.widen(old.recent, widest)
+        self.recent = replay.ReplayBuffer(*(replay.moved(e, slots, old.n_pairs) for e in recent))
+        self.past = replay.widen_past(old.past, widest) if self._kept else self.past
         self.similar = old.similar._replace(scatter=_widened(old.similar.scatter, more))
         vectors = np.pad(before.vectors, ((0, self.n_features - n), (0, more)))
         self.basis = self.basis._replace(
             vectors=vectors,
             scatter=_widened(before.scatter, more),
-            whole=before.whole.copy(),
+            whole=replay.moved(before.whole, slots, old.n_pairs),
             similar=before.similar.copy(),
         )
         self.basis.last[:, :n] = before.last
@@ -324,6 +319,14 @@ class BasisEnsemble(NeighbourEnsemble):
     def mixture(self, p: Floats) -> Factored:
         """The weighted sum of the first experts' metrics."""
         return self._lifted(*self._summed(p, self.banks))
+
+    def form(self, p: Floats) -> Floats:
+        """The weighted sum of the first experts' forms, a matrix of all features."""
+        matrix, outside = self._summed(p, self.banks)
+        vectors = self.basis.vectors
+        # Of unused directions the columns are 0.
+        found: Floats = vectors @ (matrix - outside * np.eye(self.width)) @ vectors.T
+        return found + outside * np.eye(self.n_features)
 
     def neighbours(self, p: Floats) -> Factored:
         """The mixture, with the inverse covariance of similar pairs."""

@@ -23,10 +23,11 @@ from metrack.engine.ensemble.combiners.protocol import (
 )
 from metrack.engine.ensemble.cover import activated_levels, active_levels, time_on_cover
 from metrack.engine.ensemble.page_hinkley import detect
+from metrack.engine.ensemble.scores import Scores, record
 from metrack.engine.numerics.kernels import Floats, Record, fill, inner, kernel
 from metrack.engine.numerics.losses import LOGISTIC, LOSSES, Kind, gradient, loss, shortfall
 from metrack.engine.numerics.pairs import sign
-from metrack.engine.numerics.records import TINY, Choice, Number, Structure, counts, floats
+from metrack.engine.numerics.records import TINY, Choice, Flag, Number, Structure, counts, floats
 
 AVERAGE, SAMPLE, BEST = range(3)
 OUTPUTS = {"average": AVERAGE, "sample": SAMPLE, "best": BEST}
@@ -43,6 +44,7 @@ class Combination(NamedTuple):
     output: Annotated[int, Choice(OUTPUTS)] = AVERAGE
     weight_loss: Annotated[int, Choice(WEIGHT_LOSSES)] = CAPPED  # what the combiner is told
     cap: Annotated[float, Number(TINY)] = 2.0  # of losses that it is told
+    balanced: Annotated[bool, Flag()] = False  # alike and other pairs count the same in sum
 
 
 class Roster(NamedTuple):
@@ -65,9 +67,9 @@ class ExpertState(NamedTuple):
     losses: Annotated[Floats, floats("experts", least=0.0, most=1.0)]
 
 
-# How far the stream has come: pairs, and the expert that predicted in the last round; where experts
-# are averaged, the most trusted one.
-COUNTERS = Structure(pairs=counts(1), selected=counts(1))
+# How far the stream has come: pairs, those alike, and the expert that predicted in the last round;
+# where experts are averaged, the most trusted one.
+COUNTERS = Structure(pairs=counts(1), alike=counts(1), selected=counts(1))
 
 
 class State(NamedTuple):
@@ -76,6 +78,7 @@ class State(NamedTuple):
     experts: ExpertState
     counters: Record
     detector: Record
+    scores: Scores
 
 
 class Told(NamedTuple):
@@ -116,7 +119,9 @@ def combine(
     experts, counters, p = state.experts, state.counters[0], state.experts.p
     weighing = roster.n_per_level > 0 or roster.n_always_on > 1
     for row in range(y.size):
+        weight = min(abs(y[row]), 1.0) * (_balance(counters, y[row]) if how.balanced else 1.0)
         counters.pairs += 1
+        counters.alike += y[row] > 0.0
         t = counters.pairs
         n = _activate(experts, how.combiner, roster, t)
         probabilities(how.combiner, experts.statistics, n, t, p)
@@ -129,11 +134,19 @@ def combine(
         told.losses[row] = abs(y[row]) * suffered
         if y[row] != 0.0:
             detect(state.detector, t, suffered)
+            record(state.scores, t, y[row], output.q / output.mu)
         if told.windows.size > 0:
             told.windows[row] = effective_window(experts.length, p, n)
         if weighing:
-            _judge(experts, how, said, n, y[row], output)
+            _judge(experts, how, said, n, sign(y[row]) * weight, output)
             update(how.combiner, experts.statistics, n, p, experts.losses)
+
+
+@inner
+def _balance(counters: Record, y: float) -> float:
+    """What a pair counts for, if alike pairs and others are to count the same in sum."""
+    alike = (counters.alike + 1.0) / (counters.pairs + 2.0)
+    return float(0.5 / alike if y > 0.0 else 0.5 / (1.0 - alike))
 
 
 @inner
@@ -194,9 +207,10 @@ def _judge(
 ) -> None:
     """What the combiner is told of each expert's prediction, in [0, 1].
 
-    A pair of weight below 1 counts for less; more than one pair counts for none.
+    A pair of weight below 1 counts for less; where both kinds of pairs are to count the same, one
+    of the rarer kind for more, up to a loss of 1.
     """
-    label, weight = sign(y), min(abs(y), 1.0)
+    label, weight = sign(y), abs(y)
     asked = label * gradient(how.loss, shortfall(label, output.mu, output.q))
     for j in range(n):
         lacking = shortfall(label, said.mu[j], said.q[j])
@@ -207,7 +221,7 @@ def _judge(
         else:  # the loss linearised at the ensemble's own prediction
             linear = asked * ((said.q[j] - output.q) - (said.mu[j] - output.mu))
             experts.losses[j] = 0.5 + 0.5 * min(max(linear / how.cap, -1.0), 1.0)
-        experts.losses[j] *= weight
+        experts.losses[j] = min(weight * experts.losses[j], 1.0)
 
 
 @kernel

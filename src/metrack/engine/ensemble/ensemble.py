@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from metrack.engine.ensemble import page_hinkley, replay, scaler
+from metrack.engine.ensemble import page_hinkley, replay, scaler, scores
 from metrack.engine.ensemble.bank import FOREVER, Bank, Predictions
+from metrack.engine.ensemble.blocks import LONG, block_at
 from metrack.engine.ensemble.combine import (
     COUNTERS,
     Combination,
@@ -26,10 +27,11 @@ from metrack.engine.ensemble.combine import (
 from metrack.engine.ensemble.combiners.protocol import combiner_of
 from metrack.engine.numerics.factored import Factored, mixture_of
 from metrack.engine.numerics.kernels import Floats, Record
-from metrack.engine.numerics.pairs import Chunk, Pairs
+from metrack.engine.numerics.pairs import Chunk, Pairs, part
 
 Said: TypeAlias = list[list[Predictions]]  # what banks predicted, block by block of pairs
 SPREAD = 2.0  # mean |u|^2 where units are automatic: a pair's weight beside the threshold's
+KEPT = 1024  # pairs of each kind that are kept of all the past
 
 
 class Ensemble:
@@ -59,11 +61,13 @@ class Ensemble:
         self.roster = _roster(self.banks)
         self.scaler: Record = scaler.SCALER()
         self.recent = replay.new_buffer(self.width, self._recent)
+        self.past = replay.new_past(0, self.width)
         self.counters: Record = COUNTERS()
         if combiner_of(combination.combiner).own_rows > 0 and self.roster.n_per_level > 0:
             raise ValueError("this combiner is for experts that are always on")
         self.experts = new_experts(self._lengths(), combination.combiner)
         self.detector: Record = page_hinkley.PAGE_HINKLEY()
+        self.scores = scores.new_scores()
 
     def observe(self, pairs: Pairs, draws: Floats, said: Said | None = None) -> Floats:
         """Loss suffered on each pair before learning from it.
@@ -71,8 +75,28 @@ class Ensemble:
         ``draws`` are uniform numbers, one a pair, for the output that samples; else none. What
         banks predict is added to ``said``, where it is given.
         """
+        losses, done = np.empty(len(pairs.y)), 0
+        while done < len(losses):
+            begin, end = block_at(self.n_pairs)
+            stop = min(done + end - self.n_pairs, len(losses))
+            some = draws[done:stop] if draws.size else draws
+            losses[done:stop] = self._observe_part(part(pairs, done, stop), some, said)
+            done = stop
+            if self.n_pairs == end:
+                self._end_block(begin)
+        return losses
+
+    def _observe_part(self, pairs: Pairs, draws: Floats, said: Said | None) -> Floats:
+        """What `observe` does, within a block."""
         told, _ = self._observe(pairs, draws, np.empty(0), said)
         return told.losses
+
+    def _end_block(self, begin: int) -> None:
+        """At fixed counts of pairs: keep some of those since pair ``begin`` for long."""
+        if self._kept > 0:
+            slots = np.arange(begin, self.n_pairs) % len(self.recent.y)
+            self.past = replay.with_room(self.past, len(slots), self._kept)
+            replay.remember(self.past, replay.from_buffer(self.recent, self._whole, slots))
 
     def _observe(
         self, pairs: Pairs, draws: Floats, windows: Floats, said: Said | None
@@ -92,14 +116,14 @@ class Ensemble:
         self._add_experts()
         predictions = each[0] if len(each) == 1 else self._side_by_side(each)
         told = Told(np.empty(len(y)), windows)
-        state = State(self.experts, self.counters, self.detector)
+        state = State(self.experts, self.counters, self.detector, self.scores)
         combine(state, self.combination, self.roster, predictions, y, draws, told)
         return told
 
     def _learn(self, bank: Bank, chunk: Chunk) -> Predictions:
         shape = len(chunk.y), bank.n_active(chunk.seen + len(chunk.y))
         predictions = Predictions(np.empty(shape), np.empty(shape))
-        bank.learn(replay.Material(chunk, self.recent, self._whole), predictions)
+        bank.learn(replay.Material(chunk, self.recent, self._whole, self.past), predictions)
         return predictions
 
     @property
@@ -123,11 +147,25 @@ class Ensemble:
 
     def forget(self, u: Floats) -> int:
         """Replay pairs with these differences no more; returns how many were found."""
-        return replay.forget(self.recent, np.flatnonzero(replay.same(self.recent.u, u)))
+        return self.forget_places(self.places_of(u))
+
+    def places_of(self, u: Floats) -> replay.Places:
+        """Where pairs with these differences are kept."""
+        return replay.places_of(self.recent, self.past, u, self.n_pairs)
+
+    def forget_places(self, places: replay.Places) -> int:
+        """Replay what is kept in these places no more; returns how many pairs that were."""
+        return replay.forget(self.recent, self.past, places, self.n_pairs)
 
     @property
     def _recent(self) -> int:
-        return max(bank.recent for bank in self.banks)
+        """How many of the last pairs are kept."""
+        return max(LONG if self._kept else 0, *(bank.recent for bank in self.banks))
+
+    @property
+    def _kept(self) -> int:
+        """How many pairs of each kind are kept of all the past."""
+        return KEPT if any(getattr(bank, "remembers", False) for bank in self.banks) else 0
 
     def _add_experts(self) -> None:
         """Experts for the learners that banks have added."""
@@ -172,16 +210,24 @@ class Ensemble:
         """
         for bank, before in zip(self.banks, self._counterparts(old), strict=True):
             bank.continue_from(before)
-        if len(self.recent.y) > 0 and len(old.recent.y) > 0:
-            self.recent = replay.widen(old.recent, self.width)
+        recent = replay.widen(old.recent, self.width)
+        slots = len(self.recent.y)
+        self.recent = replay.ReplayBuffer(*(replay.moved(e, slots, old.n_pairs) for e in recent))
+        if self._kept and old._kept:
+            self.past = replay.widen_past(old.past, self.width)
         self._continue_combiner(old)
 
     def _counterparts(self, old: "Ensemble") -> list[Any]:
         """Which bank of another ensemble each goes on from: one of its role, else it itself."""
-        left: dict[tuple[str, int], list[Bank]] = {}
-        for bank in old.banks:
-            left.setdefault(_role(bank), []).append(bank)
-        return [found.pop(0) if (found := left.get(_role(b))) else b for b in self.banks]
+        left: dict[Any, list[Bank]] = {}
+        for role, bank in zip(old.roles(), old.banks, strict=True):
+            left.setdefault(role, []).append(bank)
+        roles = zip(self.roles(), self.banks, strict=True)
+        return [found.pop(0) if (found := left.get(role)) else bank for role, bank in roles]
+
+    def roles(self) -> list[tuple[Any, ...]]:
+        """What each bank shares with the one of another ensemble that it goes on from."""
+        return [_role(bank) for bank in self.banks]
 
     def _continue_combiner(self, old: "Ensemble") -> None:
         """Trust the experts that go on as they were trusted."""
@@ -193,7 +239,8 @@ class Ensemble:
                     new[here] = known[there]
         ours.statistics[len(ours.length) :] = theirs.statistics[len(theirs.length) :]
         self.experts = ours
-        self.counters, self.scaler, self.detector = old.counters, old.scaler, old.detector
+        self.counters, self.detector = old.counters.copy(), old.detector.copy()
+        self.scaler, self.scores = old.scaler.copy(), old.scores
         if self.counters["selected"][0] >= len(ours.length):
             self.counters["selected"][0] = 0
 
@@ -224,6 +271,7 @@ class Ensemble:
         scaler.check(self.scaler, self.n_pairs)
         page_hinkley.check(self.detector, self.n_pairs)
         replay.check(self.recent, self._recent, self.width)
+        replay.check_past(self.past, self._kept, self.width)
 
     @property
     def n_pairs(self) -> int:

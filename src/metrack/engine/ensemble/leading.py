@@ -102,7 +102,7 @@ class LeadingBank(ReadFromMatrix, AlwaysOnBank):
             seen.whole[n_before:],
             t,
         )
-        return Material(chunk, buffer, whole)
+        return material._replace(chunk=chunk, recent=buffer, whole=whole)
 
     def _renew(self, u: Floats) -> None:
         """Find the leading directions of these differences, and carry learners over."""

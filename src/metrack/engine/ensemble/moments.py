@@ -114,7 +114,7 @@ class MomentBank(ReadFromMatrix):
         while done < len(chunk.y):
             begin, end = block_of(chunk.seen + done, self.recent)
             stop = min(end - chunk.seen, len(chunk.y))
-            predict(self.learners.metric, chunk, done, stop, predictions.q, full)
+            predict(self.learners.metric, chunk, done, stop, predictions.q, full, PLAIN)
             done = stop
             if chunk.seen + done == end:
                 u, y = last_pairs(material, done, end - begin)
@@ -218,10 +218,18 @@ def _form(larger: Floats, S: Floats | None, noise: float) -> Floats:
 
 
 @kernel
-def predict(metric: Floats, chunk: Chunk, start: int, stop: int, q: Floats, full: Floats) -> None:
+def predict(
+    metric: Floats,
+    chunk: Chunk,
+    start: int,
+    stop: int,
+    q: Floats,
+    full: Floats,
+    outside: float,
+) -> None:
     """Squared distances of some rows of a chunk; ``full`` is working memory."""
     for row in range(start, stop):
         u = difference(chunk, row, full)
-        beyond = PLAIN * rest(chunk.whole, row, u.norm2)
+        beyond = outside * rest(chunk.whole, row, u.norm2)
         for j in range(len(metric)):
             q[row, j] = form(metric[j], u) + beyond

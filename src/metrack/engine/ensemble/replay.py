@@ -10,7 +10,7 @@ Pairs before a chunk are in the buffer, those of the chunk in the chunk itself: 
 that any number of them may share a buffer, and the chunk is added after all have learned it.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from metrack.engine.numerics.pairs import HEAVIEST, Chunk, Difference, Pairs, pa
 from metrack.engine.numerics.records import Structure, counts, floats
 
 SAME = 1e-12  # directions whose cosine is that near to 1 are of the same pair
+DOUBLE_UP_TO = 64  # features
 SHORTEST, LONGEST = 32, 256  # intervals of the learners that replay
 
 
@@ -36,12 +37,32 @@ class ReplayBuffer(NamedTuple):
 GENERATOR = Structure(state=counts(1, least=-(1 << 63), most=(1 << 63) - 1))
 
 
+class Past(NamedTuple):
+    """Some of all the pairs so far, drawn evenly, those alike and the others apart."""
+
+    u: Annotated[Floats, floats(2, "kept", "width", least=-1e145, most=1e145)]
+    y: Annotated[Floats, floats(2, "kept", least=-HEAVIEST, most=HEAVIEST)]
+    whole: Annotated[Floats, floats(2, "kept", least=0.0, most=1e300)]  # |u|^2 of the whole pairs
+    seen: Annotated[Ints, counts(2)]  # pairs of each kind that these were drawn from
+
+
 class Material(NamedTuple):
     """What a bank learns from."""
 
     chunk: Chunk
     recent: ReplayBuffer  # the pairs before the chunk
     whole: Floats  # their |u|^2, as in the chunk
+    past: Past
+
+
+class Minibatch(NamedTuple):
+    """Pairs to learn from together."""
+
+    u: Any  # a row each, in double or single precision
+    y: Floats
+    rest: Floats  # squared lengths beyond these features
+    asked: Floats  # what each asks for; working memory, as what follows
+    power: Floats
 
 
 class Replayed(NamedTuple):
@@ -69,6 +90,15 @@ def widen(buffer: ReplayBuffer, n_features: int) -> ReplayBuffer:
     return buffer._replace(u=np.pad(buffer.u, ((0, 0), (0, more))))
 
 
+def moved(kept: Floats, slots: int, n_pairs: int) -> Floats:
+    """What was kept of each of the last of so many pairs, in another number of slots."""
+    found = np.zeros((slots, *kept.shape[1:]))
+    if min(slots, len(kept)) > 0:
+        last = np.arange(max(n_pairs - min(slots, len(kept)), 0), n_pairs)
+        found[last % slots] = kept[last % len(kept)]
+    return found
+
+
 def same(kept: Floats, given: Floats) -> NDArray[np.bool_]:
     """Which of these differences are among those given, or their opposites.
 
@@ -86,11 +116,33 @@ def _directions(u: Floats) -> Floats:
     return found
 
 
-def forget(buffer: ReplayBuffer, slots: Ints) -> int:
-    """Let the pairs in these slots ask for nothing; returns how many did."""
-    asked = slots[buffer.y[slots] != 0.0]
-    buffer.y[asked] = 0.0
-    return len(asked)
+class Places(NamedTuple):
+    """Where pairs are kept: among the last, by their numbers, and among those of all the past."""
+
+    recent: Ints
+    past: NDArray[np.bool_]
+
+
+def places_of(buffer: ReplayBuffer, past: Past, u: Floats, n_pairs: int) -> Places:
+    """Where pairs with these differences are kept, of so many."""
+    slots, size = np.flatnonzero(same(buffer.u, u)), max(len(buffer.y), 1)
+    among_past = same(past.u.reshape(-1, past.u.shape[2]), u)
+    # A slot has the latest pair whose number it is, modulo their number.
+    numbers = n_pairs - 1 - (n_pairs - 1 - slots) % size
+    return Places(numbers, among_past.reshape(past.y.shape))
+
+
+def forget(buffer: ReplayBuffer, past: Past, places: Places, n_pairs: int) -> int:
+    """Let the pairs in these places ask for nothing; returns how many did."""
+    size = len(buffer.y)
+    slots = places.recent[places.recent >= n_pairs - size] % max(size, 1)
+    found = slots[buffer.y[slots] != 0.0]
+    buffer.y[found] = 0.0
+    if places.past.shape != past.y.shape:
+        return len(found)
+    kept = int(np.sum(places.past & (past.y != 0.0)))
+    past.y[places.past] = 0.0
+    return max(len(found), kept)
 
 
 @kernel
@@ -169,3 +221,146 @@ def replayed(material: Material, row: int, work: Replayed) -> Difference:
         for i in range(chunk.starts[row], chunk.starts[row + 1]):
             u[chunk.where[i]] = chunk.u[i]
     return Difference(u, work.where, u, dot(u, u, n))
+
+
+def new_past(kept: int, width: int) -> Past:
+    """Nothing yet; room for so many pairs of each kind."""
+    return Past(
+        np.zeros((2, kept, width)),
+        np.zeros((2, kept)),
+        np.zeros((2, kept)),
+        np.zeros(2, np.int64),
+    )
+
+
+def with_room(past: Past, more: int, most: int) -> Past:
+    """Pairs of the past with room for so many more of each kind, as long as there are no more."""
+    kept, width = past.u.shape[1:]
+    wanted = min(most, 1 << (int(past.seen.max()) + more - 1).bit_length())
+    if wanted <= kept:
+        return past
+    wider = new_past(wanted, width)
+    for new, known in zip(wider[:3], past[:3], strict=True):
+        new[:, :kept] = known
+    return wider._replace(seen=past.seen)
+
+
+def check_past(past: Past, most: int, width: int) -> None:
+    """Refuse another number of places or features."""
+    kept = past.u.shape[1]
+    if kept > most or kept < min(int(past.seen.max()), most) or past.u.shape[2] != width:
+        raise ValueError(
+            f"{past.seen.max():,} pairs of the past are {past.u.shape}, expected at most "
+            f"{(2, most, width)}"
+        )
+
+
+def widen_past(past: Past, n_features: int) -> Past:
+    """The same with more features, which have been 0 so far."""
+    more = n_features - past.u.shape[2]
+    return past._replace(u=np.pad(past.u, ((0, 0), (0, 0), (0, more))))
+
+
+def from_buffer(buffer: ReplayBuffer, whole: Floats, slots: Ints) -> Minibatch:
+    """The pairs in these slots."""
+    u = buffer.u[slots]
+    norm2 = np.einsum("ij,ij->i", u, u)
+    rest = np.maximum(whole[slots] - norm2, 0.0) if whole.size > 0 else np.zeros(len(slots))
+    return Minibatch(u, buffer.y[slots], rest, np.empty(0), np.empty((0, 0)))
+
+
+def new_minibatch(size: int, width: int) -> Minibatch:
+    """Room for so many pairs; of many features in single precision, in half the time."""
+    return Minibatch(
+        np.zeros((size, width), np.float64 if width <= DOUBLE_UP_TO else np.float32),
+        np.zeros(size),
+        np.zeros(size),
+        np.zeros(size),
+        np.zeros((2, size)),
+    )
+
+
+@kernel
+def remember(past: Past, block: Minibatch) -> None:
+    """Let each pair of a block take a place with the chance that keeps all pairs' chances even.
+
+    It is Vitter's algorithm R, for each kind of pairs.
+    """
+    kept, width = past.u.shape[1], past.u.shape[2]
+    for row in range(block.y.size):
+        if block.y[row] == 0.0:
+            continue
+        kind = 0 if block.y[row] > 0.0 else 1
+        place = past.seen[kind]
+        past.seen[kind] += 1
+        if place >= kept:
+            place = number_of(2 * place + kind) % (place + 1)
+        if place < kept:
+            copy(past.u[kind, place], block.u[row], width)
+            past.y[kind, place] = block.y[row]
+            past.whole[kind, place] = dot(block.u[row], block.u[row], width) + block.rest[row]
+
+
+@kernel
+def latest(material: Material, stop: int, found: Minibatch) -> None:
+    """The last pairs before a row of the chunk, in their order."""
+    size = found.y.size
+    for i in range(size):
+        _take_up(material, stop - size + i, found, i)
+
+
+@kernel
+def draw_recent(material: Material, stop: int, window: int, number: int, found: Minibatch) -> None:
+    """Some of the last pairs before a row of the chunk, by a number that no other draw has."""
+    within = min(material.chunk.seen + stop, window)
+    drawn = number_of(number)
+    for i in range(found.y.size):
+        drawn = number_of(drawn + i)
+        _take_up(material, stop - 1 - drawn % within, found, i)
+
+
+@kernel
+def draw_past(past: Past, balanced: bool, number: int, found: Minibatch) -> None:
+    """Some of all pairs: as they came, or half of them alike; none where there are none."""
+    n_alike, n_others = past.seen[0], past.seen[1]
+    width, drawn = found.u.shape[1], number_of(number)
+    for i in range(found.y.size):
+        found.y[i] = 0.0
+        if n_alike + n_others == 0:
+            continue
+        drawn = number_of(drawn + i)
+        kind = i % 2 if balanced else int(drawn % (n_alike + n_others) >= n_alike)
+        if past.seen[kind] == 0:
+            kind = 1 - kind
+        drawn = number_of(drawn + i)
+        place = drawn % min(past.seen[kind], past.u.shape[1])
+        copy(found.u[i], past.u[kind, place], width)
+        found.y[i] = past.y[kind, place]
+        norm2 = dot(found.u[i], found.u[i], width)
+        found.rest[i] = max(past.whole[kind, place] - norm2, 0.0)
+
+
+@inner
+def _take_up(material: Material, row: int, found: Minibatch, i: int) -> None:
+    """A pair of the chunk or, where the row is negative, from before it."""
+    chunk, buffer = material.chunk, material.recent
+    u, n, width = found.u[i], found.u.shape[1], chunk.where.size
+    if row < 0:
+        copy(u, buffer.u[(chunk.seen + row) % buffer.y.size], n)
+    elif chunk.starts.size == 0:
+        copy(u, chunk.u[row * width : row * width + n], n)
+    else:
+        fill(u, 0.0, n)
+        for k in range(chunk.starts[row], chunk.starts[row + 1]):
+            u[chunk.where[k]] = chunk.u[k]
+    found.y[i] = replayed_y(material, row)
+    found.rest[i] = replayed_rest(material, row, dot(u, u, n))
+
+
+@inner
+def number_of(counter: int) -> int:
+    """A number that looks random, of a counter: splitmix's finaliser, without its lowest bits."""
+    mixed = (counter + 1) * -7046029254386353131
+    mixed = (mixed ^ ((mixed >> 30) & 0x3FFFFFFFF)) * -4658895280553007687
+    mixed = (mixed ^ ((mixed >> 27) & 0x1FFFFFFFFF)) * -7723592293110705685
+    return int(((mixed ^ ((mixed >> 31) & 0x1FFFFFFFF)) >> 20) & 0x7FFFFFFFFFF)

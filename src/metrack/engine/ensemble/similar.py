@@ -16,7 +16,7 @@ from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.ensemble import Ensemble, Said
 from metrack.engine.numerics.factored import Factored, nearest_metric
-from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel
+from metrack.engine.numerics.kernels import Floats, inner, kernel, mix
 from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, rest
 from metrack.engine.numerics.records import floats
 
@@ -96,8 +96,7 @@ class NeighbourEnsemble(Ensemble):
         super().__init__(n_features, banks, combination, scaled)
         self.similar = new_similar(self.width)
 
-    def observe(self, pairs: Pairs, draws: Floats, said: Said | None = None) -> Floats:
-        """Loss suffered on each pair before learning from it; see `Ensemble`."""
+    def _observe_part(self, pairs: Pairs, draws: Floats, said: Said | None) -> Floats:
         told, chunk = self._observe(pairs, draws, np.empty(len(pairs.y)), said)
         full, beyond = np.zeros(self.width), self._similar_beyond
         follow(self.similar, chunk, memory(told.windows), full, beyond)
@@ -123,7 +122,11 @@ class NeighbourEnsemble(Ensemble):
 
     def mixture(self, p: Floats) -> Factored:
         """The weighted sum of the first experts' metrics; where that is none, the nearest one."""
-        return nearest_metric(self._summed(p, self.banks)[0])
+        return nearest_metric(self.form(p))
+
+    def form(self, p: Floats) -> Floats:
+        """The weighted sum of the first experts' forms, a matrix of all features."""
+        return self._summed(p, self.banks)[0]
 
     def _summed(self, p: Floats, banks: Sequence[Any]) -> tuple[Floats, float]:
         """The weighted sum of the first experts' forms: on the features at hand, and beyond."""
@@ -158,7 +161,4 @@ def follow(similar: Similar, chunk: Chunk, memories: Floats, full: Floats, beyon
 def _add(similar: Similar, u: Difference, kept: float, weight: float) -> None:
     scatter, n = similar.scatter, u.full.size
     for i in range(n):
-        for k in range(n):
-            scatter[i, k] *= kept
-        if u.full[i] != 0.0:
-            add_scaled(scatter[i], weight * u.full[i], u.full, n)
+        mix(kept, scatter[i], weight * u.full[i], u.full, n)

@@ -1,176 +1,121 @@
-"""Linear and kernel learners in one ensemble: spaces of features, under one combiner.
+"""Ensembles on different features of the same pairs, under one combiner.
 
-Each space, the points as they are or their features by a kernel, has an ensemble of its own, which
-learns as if it were alone and goes by its own weights in what concerns it alone: the order of its
-directions, the memory of similar pairs. What is put out is weighed over the experts of all spaces.
+Each space has an ensemble of its own, which learns as if it were alone and goes by its own weights
+in what concerns it alone: the order of its directions, the memory of similar pairs. What is put out
+is weighed over the experts of all spaces.
 
-Landmarks of the kernel spaces come from the stream. Until there are enough of them, all points are
-landmarks, renewed after 1, 2, 4, ... pairs; from then on they are drawn, see `landmarks`, as often
-as the number of pairs doubles, up to some number, and after that whenever points have moved away
-from them: when more of the latest points is outside of the landmarks' span than was at first.
-Learners are carried over by a change of basis; see `BasisEnsemble.change_features`. All of this
-comes at fixed counts of pairs, so that calls of any sizes lead to the same state.
+A space of differences sees them as they come, or each feature in its own units (see `units`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 
-from metrack.engine.ensemble import landmarks
+from metrack.engine.ensemble import units
 from metrack.engine.ensemble.bank import Predictions
-from metrack.engine.ensemble.basis import BasisEnsemble
 from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.ensemble import Ensemble, Said
-from metrack.engine.ensemble.landmarks import KernelRule
 from metrack.engine.ensemble.similar import NeighbourEnsemble
-from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.factored import Factored, metric_of, nearest_metric
 from metrack.engine.numerics.kernels import Floats
-from metrack.engine.numerics.pairs import Pairs, PointPairs
+from metrack.engine.numerics.pairs import Pairs
 
-EVERY = 256  # pairs: how often it is asked whether points have moved away
-DOUBLING_UP_TO = 1024  # pairs
-GAIN = 0.01  # so much more of points inside: landmarks move with them
-MOVED_AWAY = 0.05  # of what was inside of the landmarks' span: more than that is outside now
-
-
-def block_of(t: int) -> int:
-    """Where the block that pair t (counted from 0) belongs to ends."""
-    if t < DOUBLING_UP_TO:
-        return min(1 << t.bit_length(), t - t % EVERY + EVERY)
-    return t - t % EVERY + EVERY
+AS_THEY_COME, OWN = "as they come", "own"
+UNITS = (AS_THEY_COME, OWN)
 
 
 class SpacesEnsemble(Ensemble):
-    """Ensembles on different features of the same points, under one combiner.
+    """Spaces under one combiner.
 
     Parameters
     ----------
-    linear : NeighbourEnsemble
-        On the points as they are.
-    kernel : sequence of BasisEnsemble
-        On features by the kernel, one for each bandwidth; all of as many features as there may be
-        landmarks.
-    rule : KernelRule
+    n_features : int
+    spaces : sequence of NeighbourEnsemble
+    views : sequence of str
+        In which of UNITS each of the first spaces sees differences; others have other features.
     combination : Combination
     """
 
     def __init__(
         self,
-        linear: NeighbourEnsemble,
-        kernel: Sequence[BasisEnsemble],
-        rule: KernelRule,
+        n_features: int,
+        spaces: Sequence[NeighbourEnsemble],
+        views: Sequence[str],
         combination: Combination,
     ) -> None:
-        self.spaces: tuple[NeighbourEnsemble, ...] = (linear, *kernel)
-        self.rule = rule
+        self.spaces = tuple(spaces)
+        self.views = tuple(views)
         banks = [bank for space in self.spaces for bank in space.banks]
-        super().__init__(linear.n_features, banks, combination, scaled=False)
-        self.landmarks = landmarks.no_landmarks(
-            linear.n_features, kernel[0].n_features, len(kernel)
-        )
-
-    @property
-    def kernel_spaces(self) -> list[BasisEnsemble]:
-        """Those on features by the kernel."""
-        return [space for space in self.spaces[1:] if isinstance(space, BasisEnsemble)]
+        super().__init__(n_features, banks, combination, scaled=False)
+        self.units = units.new_units(n_features)
 
     @property
     def _recent(self) -> int:
         """Pairs to be replayed are kept by the spaces."""
         return 0
 
-    def observe_points(self, pairs: PointPairs, draws: Floats) -> Floats:
-        """Loss suffered on each pair before learning from it; see `Ensemble.observe`."""
-        losses, done = np.empty(len(pairs.u.y)), 0
-        while done < len(losses):
-            end = block_of(self.n_pairs)
-            stop = min(done + end - self.n_pairs, len(losses))
-            losses[done:stop] = self._observe_block(pairs.part(done, stop), draws[done:stop])
-            done = stop
-            if self.n_pairs == end:
-                self._follow_points()
-        return losses
+    @property
+    def _kept(self) -> int:
+        return 0
 
-    def _observe_block(self, pairs: PointPairs, draws: Floats) -> Floats:
-        """Pairs between two changes of landmarks."""
-        gaps = landmarks.differences(self.rule, self.landmarks, pairs.x, pairs.z)
-        landmarks.keep(self.landmarks, pairs.x, pairs.z, self.n_pairs)
+    def observe(self, pairs: Pairs, draws: Floats, said: Said | None = None) -> Floats:
+        """Loss suffered on each pair before learning from it; see `Ensemble`."""
+        return self._observe_views(self._views(pairs), pairs.y, draws, said)
+
+    def _views(self, pairs: Pairs) -> list[Pairs]:
+        """Pairs as each space of differences sees them."""
+        seen = {AS_THEY_COME: pairs, OWN: units.in_own_units(self.units, pairs)}
+        return [seen[view] for view in self.views]
+
+    def _observe_views(
+        self, views: Sequence[Pairs], y: Floats, draws: Floats, told: Said | None = None
+    ) -> Floats:
         each: list[Predictions] = []
-        y, no_draws = pairs.u.y, np.empty(0)
-        for space, rows in zip(self.spaces, [pairs.u, *(_rows(g, y) for g in gaps)], strict=True):
+        for space, rows in zip(self.spaces, views, strict=True):
             said: Said = []
-            space.observe(rows, no_draws, said)
+            space.observe(rows, np.empty(0), said)
             each += [_joined(bank) for bank in zip(*said, strict=True)]
+        if told is not None:
+            told.append(each)
         return self._combine(each, y, draws, np.empty(0)).losses
 
-    def _follow_points(self) -> None:
-        """At the end of a block: renew landmarks, where it is time or points have moved."""
-        t = self.n_pairs
-        doubled = t & (t - 1) == 0 and t <= DOUBLING_UP_TO
-        if not (doubled or self._have_moved_away()):
-            return
-        self.landmarks, changes = landmarks.renew(self.rule, self.landmarks, t)
-        for space, change in zip(self.kernel_spaces, changes, strict=True):
-            space.change_features(change)
+    def forget(self, u: Floats) -> int:
+        """Replay pairs with these differences no more; returns how many were found.
 
-    def _have_moved_away(self) -> bool:
-        """Whether points are no longer where landmarks are; these move with them, where they can.
-
-        A kernel of differences, as "rbf" is, stays the same where landmarks and points have moved
-        by the same vector, and so does all that was learned.
+        They are found as they came, where all features are: units and bases have changed since. All
+        spaces keep the same pairs in the same places.
         """
-        share = landmarks.share_outside(self.rule, self.landmarks)
-        if self.rule.of_differences:
-            moved = landmarks.moved_along(self.landmarks)
-            nearer = landmarks.share_outside(self.rule, moved)
-            if nearer < share - GAIN * (1.0 - share):
-                self.landmarks, share = moved, nearer
-        before = float(self.landmarks.outside[0])
-        if before > 1.0:
-            self.landmarks.outside[0] = share
-            return False
-        return share > before + MOVED_AWAY * (1.0 - before)
-
-    def forget_points(self, pairs: PointPairs) -> int:
-        """Let pairs of these points, in either order, ask for nothing more; returns how many.
-
-        They are found among the latest points.
-        """
-        latest, n = self.landmarks.latest, self.n_features
-        kept = latest.reshape(len(latest) // 2, 2 * n)
-        x, z = landmarks.dense(pairs.x, n), landmarks.dense(pairs.z, n)
-        given = {row.tobytes() for row in np.concatenate([np.hstack([x, z]), np.hstack([z, x])])}
-        found = 0
-        for t in range(max(0, self.n_pairs - len(kept)), self.n_pairs):
-            if kept[t % len(kept)].tobytes() in given:
-                found += self._forget(t)
-        return found
-
-    def _forget(self, t: int) -> bool:
-        """Whether pair t, counted from 0, was still replayed."""
-        buffers = [
-            space.recent.y for space in self.spaces if self.n_pairs - t <= len(space.recent.y)
-        ]
-        replayed = any(y[t % len(y)] != 0.0 for y in buffers)
-        for y in buffers:
-            y[t % len(y)] = 0.0
-        return replayed
+        linear = self.spaces[: len(self.views)]
+        places = min(zip(linear, self.views, strict=True), key=_blindness)[0].places_of(u)
+        return max(space.forget_places(places) for space in linear)
 
     def continue_from(self, old: Any) -> None:
-        """Go on from such an ensemble of perhaps fewer features; the others have been 0 so far."""
-        linear, *_ = self.spaces
-        linear.continue_from(old.spaces[0])
-        self.spaces = linear, *old.spaces[1:]
+        """Go on from such an ensemble of perhaps fewer features; the others have been 0 so far.
+
+        A space goes on from one that saw the same: as a basis does from all features, where there
+        is no other.
+        """
+        seen: dict[str, list[NeighbourEnsemble]] = {}
+        for view, space in zip(old.views, old.spaces, strict=False):
+            seen.setdefault(view, []).append(space)
+        for view, space in zip(self.views, self.spaces, strict=False):
+            alike = [each for each in seen[view] if type(each) is type(space)]
+            space.continue_from(deepcopy((alike or seen[view])[0]))
+        self.spaces = *self.spaces[: len(self.views)], *old.spaces[len(old.views) :]
         self.banks = tuple(bank for space in self.spaces for bank in space.banks)
-        more = self.n_features - old.n_features
-        before = old.landmarks
-        self.landmarks = before._replace(
-            points=np.pad(before.points, ((0, more), (0, 0))),
-            latest=np.pad(before.latest, ((0, 0), (0, more))),
-            centre=np.pad(before.centre, (0, more)),
-        )
+        self.units = units.widen(old.units, self.n_features)
         self._continue_combiner(old)
+
+    def roles(self) -> list[tuple[Any, ...]]:
+        """Of what a bank sees, too."""
+        names = [*self.views, *range(len(self.spaces) - len(self.views))]
+        return [
+            (name, *role)
+            for name, space in zip(names, self.spaces, strict=True)
+            for role in space.roles()
+        ]
 
     def check(self) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
@@ -179,40 +124,46 @@ class SpacesEnsemble(Ensemble):
             space.check()
             if space.n_pairs != self.n_pairs:
                 raise ValueError(f"a space has {space.n_pairs:,} pairs, of {self.n_pairs:,}")
-        m, n_spaces = self.spaces[1].n_features, len(self.spaces) - 1
-        expected = landmarks.no_landmarks(self.n_features, m, n_spaces)
-        for found, like, name in zip(self.landmarks, expected, expected._fields, strict=True):
-            if found.shape != like.shape:
-                raise ValueError(f"landmarks.{name} is {found.shape}, expected {like.shape}")
-        if self.landmarks.used[0] > m:
-            raise ValueError(f"{self.landmarks.used[0]} landmarks of {m}")
-
-    def features(self, X: Any) -> list[Any]:
-        """Points as each space sees them."""
-        return [X, *landmarks.features(self.rule, self.landmarks, X)]
-
-    def mixtures(self, p: Floats) -> list[Factored]:
-        """The weighted sums of the first experts' metrics, space by space."""
-        shares = self._by_space(p)
-        return [space.mixture(share) for space, share in zip(self.spaces, shares, strict=True)]
-
-    def neighbours(self, p: Floats) -> list[Factored]:
-        """The same, with the inverse covariance of similar pairs."""
-        shares = self._by_space(p)
-        return [space.neighbours(share) for space, share in zip(self.spaces, shares, strict=True)]
+        if len(self.units.square) != self.n_features:
+            raise ValueError(f"units are of {len(self.units.square)} features")
 
     def metric(self, expert: int) -> Factored:
-        """There is none on the points alone: see `mixtures`."""
-        raise NotImplementedError
+        """Metric of an expert."""
+        return self.mixture(np.eye(len(self.experts.length))[expert])
 
-    def _by_space(self, p: Floats) -> list[Floats]:
-        """Weights of the experts of each space."""
+    def mixture(self, p: Floats) -> Factored:
+        """The weighted sum of the first experts' metrics, of pairs as they come."""
+        return self._nearest(space.form(share) for space, share in self._weighed(p))
+
+    def neighbours(self, p: Floats) -> Factored:
+        """The same, each space with the inverse covariance of similar pairs."""
+        return self._nearest(space.neighbours(share).matrix() for space, share in self._weighed(p))
+
+    def _nearest(self, forms: Iterable[Floats]) -> Factored:
+        """The metric nearest to the sum of forms of the spaces of differences, as these come.
+
+        Near is meant in features' own units, and so is the sum taken: with a thousandfold spread
+        in one feature, squares of a millionth in others would be rounded away.
+        """
+        scales = units.scales(self.units)
+        factors = {AS_THEY_COME: scales, OWN: np.ones(self.n_features)}
+        total = np.zeros((self.n_features, self.n_features))
+        for form, view in zip(forms, self.views, strict=False):
+            total += form * np.outer(factors[view], factors[view])
+        return metric_of(nearest_metric(total).components() / scales)
+
+    def _weighed(self, p: Floats) -> list[tuple[NeighbourEnsemble, Floats]]:
+        """Spaces, and weights of their experts."""
+        all_p = np.zeros(len(self.experts.length))
+        all_p[: len(p)] = p
         ends = np.cumsum([len(space.experts.length) for space in self.spaces])
-        return np.split(p, ends[:-1])
+        return list(zip(self.spaces, np.split(all_p, ends[:-1]), strict=True))
 
 
-def _rows(features: Floats, y: Floats) -> Pairs:
-    return Pairs(features.ravel(), np.arange(features.shape[1]), np.empty(0, np.int64), y)
+def _blindness(seen: tuple[NeighbourEnsemble, str]) -> tuple[bool, bool]:
+    """How little a space knows of how pairs came."""
+    space, view = seen
+    return view != AS_THEY_COME, space.width < space.n_features
 
 
 def _joined(blocks: Sequence[Predictions]) -> Predictions:

@@ -9,6 +9,7 @@ from metrack.engine.numerics.frame import Frame
 from metrack.engine.numerics.kernels import Floats
 
 LEAST = 1e-9  # share of the mean eigenvalue
+EVEN = 1e3  # ratio of lengths, whose squares have half of their digits in common
 ROUNDING = 1e-14  # a mixture's eigenvalues below this share of the largest are no directions
 
 
@@ -192,6 +193,19 @@ def nearest_metric(form: Floats) -> Factored:
     """The metric nearest to a form, by its eigenvectors."""
     values, vectors = np.linalg.eigh(form)
     return Factored(metric_values(values[::-1]), vectors.T[::-1], 0.0)
+
+
+def metric_of(factor: Floats) -> Factored:
+    """The metric L'L by its eigenvectors.
+
+    Where columns of L are of very different lengths, L'L would round the short ones away.
+    """
+    lengths = np.linalg.norm(factor, axis=0)
+    if lengths.max(initial=0.0) < EVEN * lengths.min(initial=np.inf):
+        values, vectors = np.linalg.eigh(factor.T @ factor)
+        return Factored(np.maximum(values[::-1], 0.0), vectors.T[::-1], 0.0)
+    _, roots, rows = np.linalg.svd(factor, full_matrices=False)
+    return Factored(roots**2, rows, 0.0)
 
 
 def is_metric(form: Floats) -> bool:

@@ -35,6 +35,7 @@ export function problem(error) {
 }
 
 export const whole = (value) => (value === null ? "–" : Math.round(value).toLocaleString("en"));
+export const counted = (value, thing) => `${whole(value)} ${thing}${Math.round(value) === 1 ? "" : "s"}`;
 export const short = (value) => (value === null ? "–" : Number(value.toPrecision(3)).toString());
 
 // Calls that come while one is under way become one more, when it is done.
@@ -48,8 +49,9 @@ export function oneAtATime(work) {
     } catch (error) {
       if (!(error instanceof Refused || error instanceof TypeError)) throw error;
       problem(error);
+    } finally {
+      running = false;
     }
-    running = false;
     if (again) { again = false; run(); }
   };
 }

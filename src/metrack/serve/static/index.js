@@ -2,6 +2,8 @@
 
 import { ask, element, find, oneAtATime, problem, short, whole } from "/static/common.js";
 
+const titles = [...document.querySelectorAll("th")].map((each) => each.textContent);
+
 function row(each) {
   const made = element("tr");
   const path = `/m/${encodeURIComponent(each.name)}`;
@@ -12,7 +14,8 @@ function row(each) {
   const changed = each.last_change ? `at pair ${whole(each.last_change)}` : "–";
   const cells = [whole(each.sequence), whole(each.sequence - each.version), short(each.loss),
     short(each.plain_loss), whole(each.effective_window), changed];
-  made.append(name, ...cells.map((text) => element("td", text)), judge);
+  // On small screens a row is a card, and each of its cells has its own label.
+  made.append(name, ...cells.map((text, i) => element("td", text, { "data-label": titles[i + 1] })), judge);
   if (each.error) made.append(element("td", each.error, { class: "bad" }));
   return made;
 }

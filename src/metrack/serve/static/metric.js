@@ -1,6 +1,6 @@
-// One metric, live: drawn again whenever the server tells of progress.
+// One metric, live: looked at every second, and drawn again where it has moved.
 
-import { api, ask, element, find, metric, oneAtATime, problem, short, whole } from "/static/common.js";
+import { api, ask, counted, element, find, metric, oneAtATime, problem, short, whole } from "/static/common.js";
 import { Scatter, bars, lines, shares } from "/static/charts.js";
 
 const MOST_BARS = 10, LEAST_CHANGE = 0.005, COLOURS = 6;
@@ -13,7 +13,7 @@ function facts(now) {
     "version": whole(now.version),
     "loss": short(now.loss),
     "plain distance's": short(now.plain_loss),
-    "rests on the last": now.effective_window === null ? "–" : `${whole(now.effective_window)} pairs`,
+    "rests on the last": now.effective_window === null ? "–" : counted(now.effective_window, "pair"),
     "last change": now.last_change ? `at pair ${whole(now.last_change)}` : "none",
     "alike up to": short(now.threshold),
     "directions": whole(now.rank),
@@ -106,17 +106,26 @@ async function judges() {
 }
 
 const refresh = oneAtATime(async () => {
+  await picture();
   const course = await ask("GET", api("/course"));
   lines(find("losses"), course.ends, course.loss, course.plain_loss, course.changes,
     "Mean loss of this metric and of plain distance, over pairs");
   trust(course);
   features(course);
-  await picture();
   if (course.before === null) find("before").replaceChildren(element("li", "None was noticed so far.", { class: "soft" }));
   else await nearest("before");
   await nearest("now");
   await judges();
-  await new Promise((done) => setTimeout(done, 700)); // no eye needs more
+});
+
+// Short requests, and no stream of events: with one that stays open a page never counts as loaded.
+const look = oneAtATime(async () => {
+  const now = await ask("GET", api());
+  facts(now);
+  const text = JSON.stringify(now);
+  if (text !== look.last) await refresh();
+  else if (!find("items").children.length) await picture(); // some may have been put meanwhile
+  look.last = text;
 });
 
 document.title = `metrack: ${metric}`;
@@ -124,8 +133,7 @@ find("name").textContent = metric;
 find("judge").href = `/m/${encodeURIComponent(metric)}/judge`;
 find("item").addEventListener("change", refresh);
 
-const events = new EventSource(api("/events"));
-events.addEventListener("progress", (event) => { facts(JSON.parse(event.data)); refresh(); });
+look();
+setInterval(look, 1000);
 let resizing = 0;
 addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(refresh, 200); });
-addEventListener("pagehide", () => events.close());
