@@ -2,10 +2,10 @@
 
 Nothing here knows a class, so that a step says for ever what it said when it was written. A new
 format has the next number, a step from the one before it in `STEPS`, and states of its own in the
-tests. A part or field that only gets another name is a line in a table for `renamed`.
+tests.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import NDArray
@@ -23,17 +23,3 @@ def migrated(version: int, content: Content, arrays: Arrays) -> tuple[Content, A
     for step in range(version, VERSION):
         content, arrays = STEPS[step](content, arrays)
     return content, arrays
-
-
-def renamed(arrays: Arrays, names: Mapping[str, str | None]) -> Arrays:
-    """Arrays whose part, or part and field, has another name: "trust" or "trust.memory".
-
-    One whose new name is None is gone.
-    """
-    found: Arrays = {}
-    for name, array in arrays.items():
-        part, _, field = name.partition(".")
-        new = names[name] if name in names else f"{names.get(part, part)}.{field}"
-        if new is not None:
-            found[new] = array
-    return found

@@ -10,13 +10,11 @@ from typing import Annotated, Any, NamedTuple, Protocol
 
 from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.basis import BasisEnsemble
-from metrack.engine.ensemble.calibration import MEMORY, START
 from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES, Combination
 from metrack.engine.ensemble.combiners.protocol import RECORDS
 from metrack.engine.ensemble.cover import LONGEST_FIRST
 from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.ensemble.mirror import SCHEDULES, Ladder, MirrorBank, Rule
-from metrack.engine.ensemble.moments import OFTEN
 from metrack.engine.ensemble.similar import NeighbourEnsemble
 from metrack.engine.ensemble.spaces import UNITS as VIEWS
 from metrack.engine.ensemble.spaces import SpacesEnsemble
@@ -434,8 +432,6 @@ KINDS: dict[str, Any] = {
     "similarity": SimilaritySettings,
 }
 BANKS: dict[str, Any] = {"mirror": MirrorSettings}
-# What earlier states do not say.
-ADDED = {"width": 0, "memory": MEMORY, "start": START, "every": OFTEN}
 
 
 def to_plain(resolved: Any) -> dict[str, Any]:
@@ -455,7 +451,6 @@ def from_plain(plain: Mapping[str, Any]) -> Resolved:
 def from_plain_of(kinds: Mapping[str, Any], plain: Mapping[str, Any], name: str) -> Any:
     """The record of one of these kinds, if it holds what its fields declare."""
     kind = kinds[str(Name(kinds).checked(plain["kind"], f"{name}.kind", {}))]
-    plain = {**ADDED, **plain}
     fields = declared(kind).items()
     return kind(**{f: holds.checked(plain[f], f"{name}.{f}", {}) for f, holds in fields})
 
