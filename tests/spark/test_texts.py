@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from metrack.migrations import OLDEST, VERSION
 from metrack.spark.texts import from_text, to_text
-from metrack.storage import NewerStateError, State, read
+from metrack.storage import ForeignStateError, NewerStateError, State, read
 from tests.estimators.golden_states import GOLDEN
 
 FOLDERS = sorted(path for path in GOLDEN.glob("*/*") if path.is_dir())
@@ -61,5 +62,10 @@ def test_any_bytes_and_sizes_come_back_where_learners_can_write_to_them():
 
 
 def test_text_of_a_later_format_is_refused():
-    with pytest.raises(NewerStateError, match="format 4"):
-        from_text(of_format(to_text(State({}, {})), 4))
+    with pytest.raises(NewerStateError, match=f"format {VERSION + 1}"):
+        from_text(of_format(to_text(State({}, {})), VERSION + 1))
+
+
+def test_text_of_a_format_that_is_read_no_more_is_refused():
+    with pytest.raises(ForeignStateError, match=f"format {OLDEST - 1}: start a new one"):
+        from_text(of_format(to_text(State({}, {})), OLDEST - 1))
