@@ -109,7 +109,12 @@ def test_who_wakes_up_late_cannot_overwrite(join):
     metric, _ = first.make("m", CONFIG)
     wait_until(lambda: first.database.fence(1) is not None)
     first.append(metric, batch_of(*judged(50))).result()
-    wait_until(lambda: metric.version == 50)
+
+    def published():
+        with first.database.reading() as connection:
+            return connection.execute("SELECT sequence FROM snapshots").fetchall() == [(50,)]
+
+    wait_until(published)  # in the table, too: that comes after the process itself has it
     earlier = first.database.fence(1)
     first.database.submit(lambda c: c.execute("UPDATE slots SET fence = fence + 1").rowcount)
     old = Saved(49, "{}", State({}, {}))
