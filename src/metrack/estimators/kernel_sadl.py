@@ -139,8 +139,8 @@ class KernelSADL(WeighedLearner):
     scales_, weights_, effective_window_, selected_scale_
         As in `SADL`.
     experts_ : list of Expert
-        Kind, memory length, learning rate, weight and space of every learner: "linear", or the
-        kernel with its gamma.
+        Kind, memory length, learning rate, weight and space of every learner: "as they come" or
+        "own" units, or the kernel with its gamma.
     landmarks_ : array (n, n_features)
         The landmarks of the moment.
     gammas_ : array
