@@ -80,7 +80,7 @@ bench-tables: .venv/installed .venv-torch/tables.npz
 bench-width: .venv/installed
 	$(BIN)/python benchmarks/width.py
 
-# KernelSADL beside SADL, drifting points, speed; a quarter of an hour.
+# KernelTracker beside MetricTracker, drifting points, speed; a quarter of an hour.
 bench-kernel: .venv/installed
 	$(BIN)/python benchmarks/kernel.py
 

@@ -25,7 +25,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 
-from metrack import SADL, implied_pairs
+from metrack import MetricTracker, implied_pairs
 
 ANSWERS, BATCH, EVERY = 1_500, 10, 50
 SHOWN = (100, 250, 500, 750, 1_500)
@@ -64,7 +64,7 @@ class Asker:
     """A way of asking; keeps what was judged."""
 
     def __init__(self, X, rng):
-        self.X, self.rng, self.tracker = X, rng, SADL(preprocessor=X)
+        self.X, self.rng, self.tracker = X, rng, MetricTracker(preprocessor=X)
         self.new_question()
 
     def new_question(self):
@@ -183,7 +183,7 @@ def points(name, seeds):
         rows, y = held_out(labels, np.random.default_rng([seed, 0]))
         pairs = random_pairs(len(X), 5_000, rng)
         for with_points, found in scores.items():
-            tracker = SADL(preprocessor=X)
+            tracker = MetricTracker(preprocessor=X)
             if with_points:
                 tracker.observe_points(X)
             tracker.partial_fit(pairs[:100], judge(labels, pairs[:100]))
@@ -199,7 +199,7 @@ def points(name, seeds):
 
 def speed():
     X = np.random.default_rng(0).normal(size=(100_000, 64))
-    tracker = SADL().fit(X[:2000].reshape(-1, 2, 64), np.tile([1, -1], 500))
+    tracker = MetricTracker().fit(X[:2000].reshape(-1, 2, 64), np.tile([1, -1], 500))
     suggest = partial(tracker.suggest_pairs, X, 20, random_state=0)
     first, seconds = suggest(), []
     for _ in range(5):

@@ -2,9 +2,9 @@
 
 NPU compares all points with one another for every point it asks about, so it gets 300 points, of
 digits or of banking, and takes minutes; it is told the number of classes, and knows no change of
-question. SADL learns from what each way asks, and from what follows from the answers. Printed: the
-AUC on pairs of all points after so many answers, and how many it takes to the AUC of random pairs
-after 300.
+question. MetricTracker learns from what each way asks, and from what follows from the answers.
+Printed: the AUC on pairs of all points after so many answers, and how many it takes to the AUC of
+random pairs after 300.
 
     pip install active-semi-supervised-clustering
     python benchmarks/active_npu.py [--data digits] [--seeds 2]

@@ -55,7 +55,7 @@ from benchmarks import family_streams as streams
 from benchmarks.measures import average_precision, best_f1, calibration_error, f1
 from benchmarks.tracking import versions
 from benchmarks.tracking_tables import interval, log_ratio, markdown_table
-from metrack import COMID, SADL, OnlineITML
+from metrack import COMID, MetricTracker, OnlineITML
 from metrack.evaluate import leave_one_out_error
 from metrack.streams import LabelledStream
 
@@ -281,7 +281,7 @@ def measure(
     if pairs.ndim == 2:  # row numbers
         pairs = stream.preprocessor[pairs]
     looks = Looks(stream, seed, kind.answered)
-    tracker = SADL() if tracker is None else tracker
+    tracker = MetricTracker() if tracker is None else tracker
     own = follow(clone(tracker), pairs, y, looks)
     by_rank = (minus_auc, minus_ap) if kind.answered else (minus_auc,)
     margin = singles(MARGIN_LEARNERS, (hinge_of, *by_rank), pairs, y, looks, rates)
@@ -581,7 +581,11 @@ def main():
     kinds = streams.CHOSEN_ON + ([] if asked.development else streams.REPORTED)
     kinds = available(kinds + (streams.WIDE if asked.wide else []), console)
     kinds = [kind for kind in kinds if kind.family in (asked.family or [kind.family])]
-    options = {"tracker": SADL(**asked.settings), "torch": asked.torch, "told": asked.oracle}
+    options = {
+        "tracker": MetricTracker(**asked.settings),
+        "torch": asked.torch,
+        "told": asked.oracle,
+    }
     # Compiled once, before the processes start.
     learners = [make(0.1) for make in (MARGIN_LEARNERS | TARGET_LEARNERS).values()]
     for learner in [clone(options["tracker"]), *learners]:

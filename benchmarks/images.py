@@ -1,4 +1,4 @@
-"""Images of handwritten digits: SADL and KernelSADL beside what one would take instead.
+"""Images of handwritten digits: MetricTracker and KernelTracker beside what one would take instead.
 
 Which digit, parity, below 5, which digit: 2,000 pairs each, half of them alike. Mean AUC: every 250
 pairs, on 2,000 fresh ones. All 784 pixels, and 256 and 64 principal directions. A single OnlineITML
@@ -27,11 +27,11 @@ from sklearn.decomposition import PCA
 from benchmarks import families
 from benchmarks.kernel import follow
 from benchmarks.tracking_tables import markdown_table
-from metrack import SADL, KernelSADL, OnlineITML
+from metrack import KernelTracker, MetricTracker, OnlineITML
 from metrack.streams import LabelledStream, abrupt
 
 WIDTHS = (64, 256, 784)
-TRACKERS = {"`SADL()`": SADL, "`KernelSADL()`": KernelSADL}
+TRACKERS = {"`MetricTracker()`": MetricTracker, "`KernelTracker()`": KernelTracker}
 
 
 class PlainDistance:

@@ -1,4 +1,4 @@
-"""KernelSADL beside SADL: questions that no linear metric answers, drifting points, speed.
+"""KernelTracker beside MetricTracker: non-linear questions, drifting points, speed.
 
     make bench-kernel            the tables of docs/kernel.md; a quarter of an hour
 
@@ -24,7 +24,7 @@ from sklearn.datasets import load_digits, make_circles, make_moons
 from benchmarks import family_streams
 from benchmarks.families import auc
 from benchmarks.tracking_tables import markdown_table
-from metrack import SADL, KernelSADL
+from metrack import KernelTracker, MetricTracker
 from metrack.estimators.persistence import pack
 from metrack.streams import LabelledStream, abrupt
 
@@ -104,7 +104,7 @@ def quality(streams, seed=SEED, question=QUESTION):
     rows = []
     for name, make in streams.items():
         source = make(seed, question)
-        linear, tracker = SADL(), KernelSADL()
+        linear, tracker = MetricTracker(), KernelTracker()
         linear_auc, linear_us = follow(linear, source)
         kernel_auc, kernel_us = follow(tracker, source)
         trust = sum(each.weight for each in tracker.experts_ if each.space == "linear")
@@ -143,7 +143,7 @@ def at_the_end(X, labels, moved, n_pairs, seed=SEED):
     """AUC where points have come to, after pairs of points that ``moved``, a row for each pair."""
     source = LabelledStream(X, labels, n_pairs=n_pairs, similar=0.5, random_state=seed)
     rows, y = source.pairs()
-    tracker = KernelSADL()
+    tracker = KernelTracker()
     for start in range(0, n_pairs, EVERY):
         block = slice(start, start + EVERY)
         tracker.observe(X[rows[block]] + moved[block][:, None], y[block])
@@ -169,8 +169,13 @@ def drifting(kinds, n_pairs=N_MOVING):
     return rows
 
 
-QUALITY_TITLES = ["stream", "`SADL`, AUC", "`KernelSADL`, AUC", "trust in linear experts"]
-QUALITY_TITLES += ["`SADL`, us a pair", "`KernelSADL`, us a pair", "state, MB"]
+QUALITY_TITLES = [
+    "stream",
+    "`MetricTracker`, AUC",
+    "`KernelTracker`, AUC",
+    "trust in linear experts",
+]
+QUALITY_TITLES += ["`MetricTracker`, us a pair", "`KernelTracker`, us a pair", "state, MB"]
 DRIFT_TITLES = ["points", "after moving", "started there", "difference"]
 
 
@@ -185,7 +190,7 @@ def main():
         streams = {name: make for name, make in streams.items() if "banking" not in name}
     warm = np.random.default_rng(0).normal(size=(300, 2, 80))
     for n in (2, 80):  # compiled before anything is timed
-        for learner in (SADL(), KernelSADL()):
+        for learner in (MetricTracker(), KernelTracker()):
             learner.fit(warm[..., :n], np.tile([1, -1], 150)).pair_distance(warm[:2, :, :n])
     print(markdown_table(QUALITY_TITLES, quality(streams)))
     if not asked.skip_drift:

@@ -1,4 +1,4 @@
-"""Records that people judged, few of them alike: SADL beside what one would take instead.
+"""Records that people judged, few of them alike: MetricTracker beside what one would take instead.
 
     make bench-linkage                  everything; some ten minutes; docs/figures/linkage.json
     python benchmarks/linkage.py --without-torch     with the figures of Adam that are kept there
@@ -37,7 +37,7 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks import linkage_streams as streams
 from benchmarks.measures import along, average_precision, best_f1, calibration_error, f1
-from metrack import SADL, KernelSADL, OnlineITML
+from metrack import KernelTracker, MetricTracker, OnlineITML
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "linkage.json"
@@ -47,9 +47,9 @@ EVERY = 250  # pairs, in the streams that change
 RATES = tuple(0.02 * 2.0**i for i in range(6))
 PENALTIES = (0.0001, 0.001, 0.01, 0.1, 1.0)
 
-SADL_NAME, KERNEL_NAME, PLAIN = "`SADL()`", "`KernelSADL()`", "plain distance"
+TRACKER_NAME, KERNEL_NAME, PLAIN = "`MetricTracker()`", "`KernelTracker()`", "plain distance"
 LOGISTIC, ITML_NAME = "logistic regression on (x - z)^2", "`OnlineITML`"
-TRACKERS = {SADL_NAME: SADL, KERNEL_NAME: KernelSADL}
+TRACKERS = {TRACKER_NAME: MetricTracker, KERNEL_NAME: KernelTracker}
 
 
 def adam_name(passes):
@@ -202,7 +202,7 @@ def changes(several, rates=RATES):
 def warm(n_features):
     """Compile what is timed."""
     pairs = np.random.default_rng(0).normal(size=(600, 2, n_features))
-    for learner in (SADL(), KernelSADL(), SADL(threshold="f1"), OnlineITML()):
+    for learner in (MetricTracker(), KernelTracker(), MetricTracker(threshold="f1"), OnlineITML()):
         learner.partial_fit(pairs, np.tile([1, -1], 300)).pair_distance(pairs[:2])
 
 
@@ -224,7 +224,9 @@ def measure(path, orders, sizes=streams.SIZES, question=streams.QUESTION, **grid
     for name, judged in streams.load(path).items():
         own = judged.sizes(sizes)
         warm(judged.X.shape[1])
-        answering = [follow(SADL(threshold="f1"), judged, seed, own, True) for seed in orders]
+        answering = [
+            follow(MetricTracker(threshold="f1"), judged, seed, own, True) for seed in orders
+        ]
         lines = columns(answering)
         found["sets"][name] = {
             "n_pairs": len(judged.train),

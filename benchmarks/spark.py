@@ -181,7 +181,7 @@ def main():
     parser.add_argument("--features", type=int, default=32)
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--kills", type=int, default=0)
-    parser.add_argument("--estimator", default="SADL")
+    parser.add_argument("--estimator", default="MetricTracker")
     parser.add_argument("--settings", type=json.loads, default={})
     parser.add_argument("--drive", help=argparse.SUPPRESS)
     asked = parser.parse_args()

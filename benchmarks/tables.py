@@ -1,4 +1,4 @@
-"""Public tables, in their own units and standardised: SADL beside what one would take instead.
+"""Public tables, raw and standardised: MetricTracker beside what one would take instead.
 
     make bench-tables          some ten minutes; docs/figures/tables.json
     python benchmarks/tables.py --tables FILE.npz
@@ -15,8 +15,8 @@ Neighbours and clusters: on the tables whose classes LDA can tell (its balanced 
 other half, fitted on the first, is at least 0.9) and on wine, breast cancer, iris and digits of
 scikit-learn, 1,000 random pairs of one half; then the error of 5 nearest neighbours, leave one out,
 and the NMI of k-means with the classes, both among rows of the other half, about which no judgement
-was. SADL is looked at through ``for_neighbours()``. Means of three splits. Digits have one unit and
-are not standardised.
+was. MetricTracker is looked at through ``for_neighbours()``. Means of three splits. Digits have one
+unit and are not standardised.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
 from benchmarks.families import auc
-from metrack import ITML, MMC, SADL, KernelSADL, OnlineITML
+from metrack import ITML, MMC, KernelTracker, MetricTracker, OnlineITML
 from metrack.evaluate import kmeans_nmi, leave_one_out_error
 
 ROOT = Path(__file__).parents[1]
@@ -51,7 +51,11 @@ SEED, SPLITS = 6001, (6001, 6002, 6003)
 TELLS = 0.9  # balanced accuracy of LDA
 
 RAW, EVEN = "raw", "standardised"
-LEARNERS = {"`OnlineITML()`": OnlineITML, "`SADL()`": SADL, "`KernelSADL()`": KernelSADL}
+LEARNERS = {
+    "`OnlineITML()`": OnlineITML,
+    "`MetricTracker()`": MetricTracker,
+    "`KernelTracker()`": KernelTracker,
+}
 PLAIN, LOGISTIC = "plain distance", "logistic regression on (x - z)^2"
 BATCH = {"`ITML()`": ITML, "`MMC()`": MMC}
 OWN = {
@@ -158,8 +162,8 @@ def clusters(X, y, seed, one_unit=False, n_answers=N_ANSWERS):
         warnings.simplefilter("ignore")  # of batch methods that stop before they have converged
         for name, make in BATCH.items():
             spaces[f"{name}, {EVEN}"] = embedded(make(), even[0][rows], judged, even[1])
-    spaces[f"`SADL()`, {EVEN}"] = embedded(SADL(), even[0][rows], judged, even[1])
-    spaces[f"`SADL()`, {RAW}"] = embedded(SADL(), first[rows], judged, second)
+    spaces[f"`MetricTracker()`, {EVEN}"] = embedded(MetricTracker(), even[0][rows], judged, even[1])
+    spaces[f"`MetricTracker()`, {RAW}"] = embedded(MetricTracker(), first[rows], judged, second)
     return {
         name: {
             "knn": leave_one_out_error(points, second_y),

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from metrack import SADL
+from metrack import MetricTracker
 
 N_FEATURES = 25
 BLOCK = 20_000  # different pairs; they come again and again
@@ -37,9 +37,9 @@ def make_pairs():
 
 def bare(pairs, y, n_pairs):
     """Pairs per second of `observe`."""
-    tracker = SADL(random_state=0)
+    tracker = MetricTracker(random_state=0)
     tracker.observe(pairs[:64], y[:64])  # compiles
-    tracker = SADL(random_state=0)
+    tracker = MetricTracker(random_state=0)
     start = time.perf_counter()
     for _ in range(n_pairs // BLOCK):
         tracker.observe(pairs, y)
@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--kinds", default="csv,arrow")
     asked = parser.parse_args()
     pairs, y = make_pairs()
-    print(f"{asked.pairs:,} pairs, n = {N_FEATURES}, SADL with default settings")
+    print(f"{asked.pairs:,} pairs, n = {N_FEATURES}, MetricTracker with default settings")
     for kind in asked.kinds.split(","):
         before = bare(pairs, y, asked.pairs // 10)
         speed, memory, said = piped(pairs, y, kind, asked.pairs)

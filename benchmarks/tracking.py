@@ -36,14 +36,14 @@ from benchmarks.tracking_ablations import ABLATION_COLUMNS, ablate, ablation_row
 from benchmarks.tracking_rates import RATES, single_rates
 from benchmarks.tracking_streams import MAIN, SWEEP, TEST_SEEDS, Case
 from benchmarks.tracking_tables import directions, markdown, markdown_table, show
-from metrack import SADL
+from metrack import SADL, MetricTracker
 from metrack.evaluate import leave_one_out_error, recovery_times
 
 RESULTS = Path(__file__).parent / "tracking.json"
 ABLATIONS = Path(__file__).parent / "tracking-ablations.json"
 
 N_PAIRS = 6_000
-COMPARED = SADL(experts="cover")  # whose learners the single rates are
+COMPARED = SADL()  # whose learners the single rates are
 
 # Recovery: rounds after a switch of partition until the loss on fresh pairs, judged as of then and
 # looked at every EVERY rounds, is for WINDOW looks in the mean within TOLERANCE of the level: the
@@ -125,7 +125,7 @@ def measure(case, seed, n_pairs=N_PAIRS, rates=RATES, tracker=None):
     pairs, y = stream.pairs()
     pairs *= factors
     marks = np.linspace(0, n_pairs, N_SNAPSHOTS + 1).astype(int)[1:]
-    tracker = SADL() if tracker is None else tracker
+    tracker = MetricTracker() if tracker is None else tracker
     learners = {"tracker": tracker} | single_rates(COMPARED, case.n_features, rates)
     runs = {name: run(learner, pairs, y, marks) for name, learner in learners.items()}
 
@@ -177,7 +177,7 @@ def versions():
         "metrack": importlib.metadata.version("metrack"),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "default": {name: str(value) for name, value in SADL().get_params().items()},
+        "default": {name: str(value) for name, value in MetricTracker().get_params().items()},
     }
 
 
@@ -218,7 +218,9 @@ def main():
             rows = ablation_rows(json.loads(ABLATIONS.read_text())["variants"])
             print("\n" + markdown_table(ABLATION_COLUMNS, rows))
         return
-    SADL().partial_fit(np.eye(4).reshape(2, 2, 4), [1, -1])  # compiled before the clock starts
+    MetricTracker().partial_fit(
+        np.eye(4).reshape(2, 2, 4), [1, -1]
+    )  # compiled before the clock starts
     if asked.ablate:
         results = {"variants": ablate(console), "versions": versions()}
         ABLATIONS.write_text(json.dumps(results, indent=1) + "\n")

@@ -40,7 +40,7 @@ import numpy as np
 from benchmarks import families, family_streams
 from benchmarks.families import auc, fresh_pairs
 from benchmarks.tracking_tables import markdown_table
-from metrack import SADL, OnlineITML
+from metrack import MetricTracker, OnlineITML
 from metrack.estimators.persistence import pack
 from metrack.streams import LabelledStream, Segment, abrupt
 
@@ -103,7 +103,7 @@ def measure(n, question=QUESTION):
     """One line of the table."""
     source = stream(n, question)
     fresh = looks(source)
-    tracker = SADL()
+    tracker = MetricTracker()
     tracker_us, tracker_auc = follow(tracker, source, fresh)
     single_us = single_auc = None
     if n <= WHOLE_UP_TO:
@@ -154,13 +154,13 @@ def draw(records, path):
     n = [each["n"] for each in records]
     whole = [each for each in records if each["single_us"] is not None]
     n_whole = [each["n"] for each in whole]
-    panels[0].loglog(n, [1e6 / each["us"] for each in records], "o-", label="SADL")
+    panels[0].loglog(n, [1e6 / each["us"] for each in records], "o-", label="MetricTracker")
     single = [1e6 / each["single_us"] for each in whole]
     panels[0].loglog(n_whole, single, "s--", label="OnlineITML")
     panels[0].set(title="pairs a second", xlabel="features")
     panels[1].loglog(n, [each["state"] for each in records], "o-")
     panels[1].set(title="state, MB", xlabel="features")
-    panels[2].semilogx(n, [each["auc"] for each in records], "o-", label="SADL")
+    panels[2].semilogx(n, [each["auc"] for each in records], "o-", label="MetricTracker")
     panels[2].semilogx(n_whole, [each["single_auc"] for each in whole], "s--", label="OnlineITML")
     panels[2].semilogx(n, [each["plain_auc"] for each in records], "^:", label="plain distance")
     panels[2].set(title="AUC", xlabel="features")
@@ -175,7 +175,7 @@ def banking(n, seed, question=family_streams.QUESTION, rates=families.RATES):
     source = family_streams.banking(seed, question, None if n == N_BANKING else n)
     rows, y = source.pairs()
     pairs, fresh = source.preprocessor[rows], families.Looks(source, seed)
-    found = {"SADL()": {"auc": families.follow(SADL(), pairs, y, fresh)["auc"]}}
+    found = {"MetricTracker()": {"auc": families.follow(MetricTracker(), pairs, y, fresh)["auc"]}}
     for kind, learner in SINGLES.items():
 
         def mean_auc(rate, learner=learner):
@@ -245,7 +245,7 @@ def measure_small(kinds=SMALL, seeds=SMALL_SEEDS, rates=SMALL_RATES, **lengths):
     rows = []
     for spread, apart in kinds:
         streams = [(*small_variance(spread, apart, seed), seed) for seed in seeds]
-        own = np.mean([after_change(SADL(), *each, **lengths) for each in streams], axis=0)
+        own = np.mean([after_change(MetricTracker(), *each, **lengths) for each in streams], axis=0)
         single = [
             np.mean([after_change(OnlineITML(learning_rate=r), *s, **lengths) for s in streams], 0)
             for r in rates
@@ -269,7 +269,7 @@ def main():
         print(measure_small())
         return
     warm = np.random.default_rng(0).normal(size=(2, 2, 80))
-    for learner in (SADL(), OnlineITML()):  # compiled before anything is timed
+    for learner in (MetricTracker(), OnlineITML()):  # compiled before anything is timed
         learner.observe(warm, [1, -1])
     records = []
     for n in WIDTHS:

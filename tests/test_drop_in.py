@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import metrack
 from metrack.evaluate import best_fixed
 
-LEARNERS = [metrack.SADL, metrack.COMID]
+LEARNERS = [metrack.MetricTracker, metrack.COMID]
 
 
 class Wines:

@@ -11,11 +11,11 @@ from sklearn.datasets import make_spd_matrix
 from sklearn.model_selection import cross_val_score
 
 import metrack
-from metrack import COMID, ITML, LEGO, LMNN, MMC, OASIS, POLA, SADL, FromLabels, OnlineITML
+from metrack import COMID, ITML, LEGO, LMNN, MMC, OASIS, POLA, FromLabels, MetricTracker, OnlineITML
 from metrack.estimators.base import FrozenMetric
 from tests.estimators.learners import make_stream
 
-PAIR_LEARNERS = [SADL(), COMID(), OnlineITML(), LEGO(), POLA(), ITML(), MMC()]
+PAIR_LEARNERS = [MetricTracker(), COMID(), OnlineITML(), LEGO(), POLA(), ITML(), MMC()]
 
 
 def on(learners):
@@ -61,7 +61,7 @@ def test_pairs_of_file_names(learner):
 
 
 def test_names_in_all_other_places():
-    learner = SADL(preprocessor=images).learn_one("img3.png", "img4.png", 1)
+    learner = MetricTracker(preprocessor=images).learn_one("img3.png", "img4.png", 1)
     learner.learn_one("img5.png", "img0.png", -1)
     assert learner.n_pairs_seen_ == 2
     scores = cross_val_score(learner, FILES[STREAM.rows], STREAM.y, error_score="raise")
@@ -185,7 +185,7 @@ def test_components_that_are_set(learner):
     assert_allclose(fitted.transform(STREAM.points), 2.0 * STREAM.points)
 
 
-@on([SADL(), COMID(), LEGO()])
+@on([MetricTracker(), COMID(), LEGO()])
 def test_set_components_last_until_learning_goes_on(learner, tmp_path):
     fitted = learner.fit(STREAM.pairs, STREAM.y)
     learned = fitted.get_mahalanobis_matrix()

@@ -1,4 +1,4 @@
-"""The benchmark of KernelSADL, on streams so short that they show only that it runs."""
+"""The benchmark of KernelTracker, on streams so short that they show only that it runs."""
 
 from benchmarks import kernel
 

@@ -28,7 +28,7 @@ def test_a_question_in_small_directions():
 
 
 def test_sentences_make_a_table():
-    found = {"SADL()": {"auc": 0.9}, "itml": {"auc": 0.8, "rate": 0.1}}
+    found = {"MetricTracker()": {"auc": 0.9}, "itml": {"auc": 0.8, "rate": 0.1}}
     records = [{"n": n, "seed": seed, "found": found} for n in (256, 512) for seed in (1, 2)]
     lines = width.banking_table(records).splitlines()
     assert len(lines) == 2 + 2 * 3

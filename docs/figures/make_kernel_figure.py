@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 
-from metrack import SADL, KernelSADL
+from metrack import KernelTracker, MetricTracker
 
 N_PAIRS = 4_000
 
@@ -29,7 +29,9 @@ def judged(rows, n_pairs):
 pairs, y = judged(seen, N_PAIRS)
 others, alike = judged(fresh, N_PAIRS)
 figure, panels = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
-for panel, learner in zip(panels, (SADL(n_components=2), KernelSADL(n_components=2)), strict=True):
+for panel, learner in zip(
+    panels, (MetricTracker(n_components=2), KernelTracker(n_components=2)), strict=True
+):
     learner.fit(pairs, y)
     embedded = learner.transform(X[fresh])
     for which, colour, name in ((True, "#0072B2", "below 5"), (False, "#D55E00", "5 or more")):

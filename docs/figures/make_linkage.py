@@ -13,7 +13,7 @@ import numpy as np
 import scipy.stats
 
 from benchmarks.families import ANSWERS, groups
-from benchmarks.linkage import ITML_NAME, KERNEL_NAME, LOGISTIC, PLAIN, SADL_NAME, adam_name
+from benchmarks.linkage import ITML_NAME, KERNEL_NAME, LOGISTIC, PLAIN, TRACKER_NAME, adam_name
 from benchmarks.linkage_streams import TITLES
 from benchmarks.tracking_tables import markdown_table
 from docs.figures.blocks import fill, listed
@@ -27,7 +27,7 @@ IN_HINDSIGHT = {ITML_NAME: "rate", LOGISTIC: "penalty"}
 RIVAL = adam_name(5)
 BEHIND = 0.01  # AP: less is not worth a line
 COLOURS = {
-    SADL_NAME: "#0072B2",
+    TRACKER_NAME: "#0072B2",
     KERNEL_NAME: "#56B4E9",
     ITML_NAME: "#009E73",
     LOGISTIC: "#999999",
@@ -64,7 +64,7 @@ def percent(share):
 def curve_table(found, name):
     """AP by number of pairs; AUC, rate and time with all."""
     methods = curves(found, name)
-    sizes = [line["pairs"] for line in methods[SADL_NAME]]
+    sizes = [line["pairs"] for line in methods[TRACKER_NAME]]
     rows = []
     for method in COLOURS:
         lines = methods[method]
@@ -104,7 +104,7 @@ def against_adam(found):
     rows = []
     for name in TITLES:
         methods = curves(found, name)
-        for own, other in zip(methods[SADL_NAME], methods[RIVAL], strict=True):
+        for own, other in zip(methods[TRACKER_NAME], methods[RIVAL], strict=True):
             mean, half = lead(own["ap"], other["ap"])
             times = np.mean(own["seconds"]) / np.mean(other["seconds"])
             rows.append(
@@ -118,7 +118,7 @@ def against_adam(found):
                     f"{times:.2f}",
                 ]
             )
-    titles = ["set", "pairs", f"{SADL_NAME}, AP", f"{RIVAL}, AP", "its rate", "difference"]
+    titles = ["set", "pairs", f"{TRACKER_NAME}, AP", f"{RIVAL}, AP", "its rate", "difference"]
     table = markdown_table([*titles, "time / its time"], rows)
     if found["adam"]["same_run"]:
         return f"{table}\n\nBoth were timed in the same run."
@@ -132,7 +132,7 @@ def behind(found):
         for method, other in curves(found, name).items():
             worse = [
                 f"{figure(theirs['ap'])} against {figure(ours['ap'])} after {ours['pairs']:,} pairs"
-                for ours, theirs in zip(curves(found, name)[SADL_NAME], other, strict=True)
+                for ours, theirs in zip(curves(found, name)[TRACKER_NAME], other, strict=True)
                 if is_behind(ours["ap"], theirs["ap"])
             ]
             if worse:
@@ -140,7 +140,7 @@ def behind(found):
     for title in found["changes"]:
         methods, (_, segments) = along_changes(found, title), thirds(found, title)
         for method, (_, values) in methods.items():
-            ours = methods[SADL_NAME][1]
+            ours = methods[TRACKER_NAME][1]
             worse = [
                 f"{figure(values[segment])} against {figure(ours[segment])} in the {third} third"
                 for third, segment in zip(("first", "second", "last"), segments, strict=True)
@@ -154,7 +154,7 @@ def behind(found):
                 )
     if not lines:
         return f"Nowhere on this page is another method ahead by more than {BEHIND:g} AP."
-    return f"Ahead of `SADL()` by more than {BEHIND:g} AP:\n\n" + "\n".join(lines)
+    return f"Ahead of `MetricTracker()` by more than {BEHIND:g} AP:\n\n" + "\n".join(lines)
 
 
 def is_behind(ours, theirs):
@@ -168,14 +168,14 @@ def kernel(found):
         methods = curves(found, name)
         leads = {
             own["pairs"]: round(np.mean(other["ap"]) - np.mean(own["ap"]), 3)
-            for own, other in zip(methods[SADL_NAME], methods[KERNEL_NAME], strict=True)
+            for own, other in zip(methods[TRACKER_NAME], methods[KERNEL_NAME], strict=True)
         }
         size = min(leads, key=leads.__getitem__)
         lines.append(
             f"- {title.partition(' ')[0]}: {leads[size] + 0.0:+.3f} at the worst, after "
             f"{size:,} pairs; {list(leads.values())[-1] + 0.0:+.3f} with all."
         )
-    return "AP of `KernelSADL()` less that of `SADL()`:\n\n" + "\n".join(lines)
+    return "AP of `KernelTracker()` less that of `MetricTracker()`:\n\n" + "\n".join(lines)
 
 
 def answers(found):
@@ -279,7 +279,7 @@ def draw():
     for axis, (name, title) in zip(axes[0], TITLES.items(), strict=True):
         for method, lines in curves(found, name).items():
             sizes = [line["pairs"] for line in lines]
-            own = method == SADL_NAME
+            own = method == TRACKER_NAME
             axis.plot(
                 sizes,
                 [np.mean(line["ap"]) for line in lines],
@@ -307,8 +307,8 @@ def draw():
                     looks[segment],
                     values[segment] - plain,
                     color=COLOURS[base],
-                    linewidth=2.6 if base == SADL_NAME else 1.3,
-                    zorder=3 if base == SADL_NAME else 2,
+                    linewidth=2.6 if base == TRACKER_NAME else 1.3,
+                    zorder=3 if base == TRACKER_NAME else 2,
                     label=label,
                 )
                 label = None

@@ -23,7 +23,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from metrack import ITML, LMNN, MMC, SADL, FromLabels, FromTransformer
+from metrack import ITML, LMNN, MMC, FromLabels, FromTransformer, MetricTracker
 from metrack.estimators.constraints import pairs_from_labels
 
 
@@ -52,7 +52,7 @@ METHODS = {
     "`ITML`": FromLabels(ITML(), random_state=0),
     "`MMC`": FromLabels(MMC(), random_state=0),
     "`MMC`, diagonal": FromLabels(MMC(diagonal=True), random_state=0),
-    "`SADL`": FromLabels(SADL(), random_state=0),
+    "`MetricTracker`": FromLabels(MetricTracker(), random_state=0),
 }
 
 

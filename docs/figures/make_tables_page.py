@@ -20,13 +20,13 @@ PAGE = HERE.parent / "tables.md"
 RESULTS, FIGURE = HERE / "tables.json", HERE / "tables.png"
 
 WORSE, MUCH = 0.01, 0.02  # AUC
-SADL_NAME, KERNEL_NAME = "`SADL()`", "`KernelSADL()`"
+TRACKER_NAME, KERNEL_NAME = "`MetricTracker()`", "`KernelTracker()`"
 METHODS = [PLAIN, *LEARNERS, LOGISTIC]
 IN_CLUSTERS = [
     f"{PLAIN}, {RAW}",
     f"{PLAIN}, {EVEN}",
-    f"{SADL_NAME}, {RAW}",
-    f"{SADL_NAME}, {EVEN}",
+    f"{TRACKER_NAME}, {RAW}",
+    f"{TRACKER_NAME}, {EVEN}",
     *(f"{name}, {EVEN}" for name in BATCH),
 ]
 
@@ -95,7 +95,7 @@ def units(found):
     titles = ["AUC standardised - AUC raw", "mean", f"tables above {MUCH:g}"]
     table = markdown_table([*titles, f"below -{MUCH:g}"], rows)
     gains = {
-        name: tuple(record["methods"][f"{SADL_NAME}, {where}"]["auc"] for where in (RAW, EVEN))
+        name: tuple(record["methods"][f"{TRACKER_NAME}, {where}"]["auc"] for where in (RAW, EVEN))
         for name, record in found["tables"].items()
     }
     costly = sorted(
@@ -103,15 +103,16 @@ def units(found):
         key=lambda name: gains[name][0] - gains[name][1],
     )
     if not costly:
-        return f"{table}\n\nRaw units cost `SADL()` nowhere more than {MUCH:g}."
+        return f"{table}\n\nRaw units cost `MetricTracker()` nowhere more than {MUCH:g}."
     names = listed(f"{name} ({gains[name][0]:.3f}, {gains[name][1]:.3f})" for name in costly)
-    return f"{table}\n\nRaw units cost `SADL()` more than {MUCH:g} on (raw, standardised): {names}."
+    costs = f"Raw units cost `MetricTracker()` more than {MUCH:g} on (raw, standardised): {names}."
+    return f"{table}\n\n{costs}"
 
 
 def worst(found):
-    """Tables on which `SADL` or its kernel is behind of plain distance, in the same units."""
+    """Tables on which a tracker is behind of plain distance, in the same units."""
     lines = []
-    for method in (SADL_NAME, KERNEL_NAME):
+    for method in (TRACKER_NAME, KERNEL_NAME):
         for where in (RAW, EVEN):
             behind = [
                 (plain["auc"] - own["auc"], f"{name} ({plain['auc']:.3f} to {own['auc']:.3f})")
@@ -133,7 +134,7 @@ def clusters(found):
         rows.append([method, *(f"{np.mean([r[k] for r in records]):.3f}" for k in ("nmi", "knn"))])
     titles = [f"means over {len(found['clusters'])} tables", "NMI of k-means", "5-NN error"]
     lines = [markdown_table(titles, rows), ""]
-    own = f"{SADL_NAME}, {EVEN}"
+    own = f"{TRACKER_NAME}, {EVEN}"
     for method in IN_CLUSTERS[-len(BATCH) :]:
         leads = [each[method]["nmi"] - each[own]["nmi"] for each in found["clusters"].values()]
         ahead, behind = (int(np.sum(np.array(leads) * sign > WORSE)) for sign in (1, -1))
@@ -171,7 +172,7 @@ def filled():
 def draw():
     found = measured()
     picture, axes = plt.subplots(1, 3, figsize=(12.5, 4.5), layout="constrained", sharey=True)
-    for axis, method in zip(axes, (PLAIN, "`OnlineITML()`", SADL_NAME), strict=True):
+    for axis, method in zip(axes, (PLAIN, "`OnlineITML()`", TRACKER_NAME), strict=True):
         axis.plot([0.3, 1.0], [0.3, 1.0], color="black", linewidth=0.7)
         for (title, tables), colour in zip(
             halves(found).items(), ("#999999", "#0072B2"), strict=True

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from metrack.estimators.from_labels import FromLabels as FromLabels
     from metrack.estimators.from_transformer import FromTransformer as FromTransformer
     from metrack.estimators.itml import ITML as ITML
-    from metrack.estimators.kernel_sadl import KernelSADL as KernelSADL
+    from metrack.estimators.kernel_tracker import KernelTracker as KernelTracker
     from metrack.estimators.lego import LEGO as LEGO
     from metrack.estimators.lmnn import LMNN as LMNN
+    from metrack.estimators.metric_tracker import MetricTracker as MetricTracker
     from metrack.estimators.mmc import MMC as MMC
     from metrack.estimators.oasis import OASIS as OASIS
     from metrack.estimators.online_itml import OnlineITML as OnlineITML
@@ -36,7 +37,8 @@ __all__ = [
     "DriftKNN",
     "FromLabels",
     "FromTransformer",
-    "KernelSADL",
+    "KernelTracker",
+    "MetricTracker",
     "OnlineITML",
     "SlidingWindow",
     "implied_pairs",

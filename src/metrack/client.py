@@ -83,7 +83,7 @@ class Client:
         self,
         name: str,
         n_features: int,
-        estimator: str = "SADL",
+        estimator: str = "MetricTracker",
         settings: Mapping[str, Any] | None = None,
         features: Sequence[str] | None = None,
     ) -> dict[str, Any]:

@@ -5,14 +5,15 @@ from typing import Any
 
 # Those that learn a stream of pairs come first, in the order in which they are listed to users.
 PAIR_LEARNERS = {
+    "MetricTracker": "metrack.estimators.metric_tracker",
+    "KernelTracker": "metrack.estimators.kernel_tracker",
     "SADL": "metrack.estimators.sadl",
-    "KernelSADL": "metrack.estimators.kernel_sadl",
     "COMID": "metrack.estimators.comid",
     "OnlineITML": "metrack.estimators.online_itml",
     "LEGO": "metrack.estimators.lego",
     "POLA": "metrack.estimators.pola",
 }
-MATRIX_LEARNERS = {name: at for name, at in PAIR_LEARNERS.items() if name != "KernelSADL"}
+MATRIX_LEARNERS = {name: at for name, at in PAIR_LEARNERS.items() if name != "KernelTracker"}
 ONLINE = PAIR_LEARNERS | {"OASIS": "metrack.estimators.oasis"}
 SAVED = ONLINE | {  # what a state may hold
     "FromLabels": "metrack.estimators.from_labels",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators import comid, drift_knn, kernel_sadl, sadl
+from metrack.estimators import comid, drift_knn, kernel_tracker, metric_tracker
 from metrack.estimators.inputs import LARGEST
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairBuffer
@@ -23,7 +23,7 @@ except ImportError as error:
         'metrack.river needs River, which is not installed: pip install "metrack[river]"'
     ) from error
 
-__all__ = ["COMID", "SADL", "DriftKNN", "KernelSADL"]
+__all__ = ["COMID", "DriftKNN", "KernelTracker", "MetricTracker"]
 
 
 class ByName:
@@ -80,7 +80,7 @@ class ByName:
 # A Transformer too: River's pipelines (0.26) hand what comes after a mere SupervisedTransformer the
 # features as they were before it.
 class MetricTransformer(ByName, base.SupervisedTransformer, base.Transformer):
-    """A pair learner behind River's interface; see `SADL` and `COMID`."""
+    """A pair learner behind River's interface; see `MetricTracker` and `COMID`."""
 
     _kind: ClassVar[type[OnlineLearner]]
 
@@ -132,7 +132,7 @@ class MetricTransformer(ByName, base.SupervisedTransformer, base.Transformer):
 
     @exclusive
     def observe_one(self, x: dict[base.typing.FeatureName, Any]) -> None:
-        """Learn from a point without a label; see `metrack.SADL.observe_points`.
+        """Learn from a point without a label; see `metrack.MetricTracker.observe_points`.
 
         Parameters
         ----------
@@ -183,14 +183,14 @@ class MetricTransformer(ByName, base.SupervisedTransformer, base.Transformer):
         self._buffer.widen(n_features)
 
 
-class SADL(MetricTransformer):
-    """Strongly adaptive metric tracking in a River pipeline.
+class MetricTracker(MetricTransformer):
+    """Metric tracking in a River pipeline.
 
     Each labelled point is paired with points of a bounded buffer, similar where the labels are
-    equal; `metrack.SADL` learns from the pairs, and `transform_one` gives its embedding. Features
-    may appear and disappear: a metric that has never seen a feature is the one that has always seen
-    it as 0. Where so many features ask for another kind of learner than before, the tracker goes on
-    as one of that kind, from the metrics that it has.
+    equal; `metrack.MetricTracker` learns from the pairs, and `transform_one` gives its embedding.
+    Features may appear and disappear: a metric that has never seen a feature is the one that has
+    always seen it as 0. Where so many features ask for another kind of learner than before, the
+    tracker goes on as one of that kind, from the metrics that it has.
 
     Parameters
     ----------
@@ -206,13 +206,13 @@ class SADL(MetricTransformer):
         Most features that a stream may bring; a point with more is refused. Memory and time per
         pair grow with them.
     settings
-        Settings of `metrack.SADL`, such as ``n_components`` or ``rho``.
+        Settings of `metrack.MetricTracker`, such as ``n_components``.
 
     Examples
     --------
     >>> from river import datasets, evaluate, metrics, neighbors, preprocessing
-    >>> from metrack.river import SADL
-    >>> model = preprocessing.StandardScaler() | SADL(seed=0) | neighbors.KNNClassifier()
+    >>> from metrack.river import MetricTracker
+    >>> model = preprocessing.StandardScaler() | MetricTracker(seed=0) | neighbors.KNNClassifier()
     >>> accuracy = metrics.Accuracy()
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, accuracy)
     Accuracy: ...
@@ -220,13 +220,13 @@ class SADL(MetricTransformer):
     True
     """
 
-    _kind = sadl.SADL
+    _kind = metric_tracker.MetricTracker
 
 
 class COMID(MetricTransformer):
     """Metric learning by composite objective mirror descent in a River pipeline.
 
-    Like `SADL`, with the single learner of `metrack.COMID`.
+    Like `MetricTracker`, with the single learner of `metrack.COMID`.
 
     Parameters
     ----------
@@ -259,11 +259,11 @@ class COMID(MetricTransformer):
     _kind = comid.COMID
 
 
-class KernelSADL(MetricTransformer):
+class KernelTracker(MetricTransformer):
     """Tracking beyond linear metrics in a River pipeline.
 
-    Like `SADL`, with the linear and kernel learners of `metrack.KernelSADL`. There are as many
-    ``metric0``, ``metric1``, ... as features of the points and of the kernel, or as
+    Like `MetricTracker`, with the linear and kernel learners of `metrack.KernelTracker`. There are
+    as many ``metric0``, ``metric1``, ... as features of the points and of the kernel, or as
     ``n_components`` asks for.
 
     Parameters
@@ -279,19 +279,19 @@ class KernelSADL(MetricTransformer):
     max_features
         Most features that a stream may bring.
     settings
-        Settings of `metrack.KernelSADL`, such as ``n_landmarks``.
+        Settings of `metrack.KernelTracker`, such as ``n_landmarks``.
 
     Examples
     --------
-    >>> from metrack.river import KernelSADL
-    >>> model = KernelSADL(seed=0, n_landmarks=16)
+    >>> from metrack.river import KernelTracker
+    >>> model = KernelTracker(seed=0, n_landmarks=16)
     >>> for i in range(40):
     ...     model.learn_one({"x": i % 7, "y": i % 5}, (i % 7) * (i % 5) > 6)
     >>> len(model.transform_one({"x": 1, "y": 2}))
     34
     """
 
-    _kind = kernel_sadl.KernelSADL
+    _kind = kernel_tracker.KernelTracker
 
     def _embedded(self, values: Floats, columns: list[int]) -> Floats:
         point = np.zeros((1, len(self._columns)))

@@ -225,13 +225,13 @@ def test_a_representation_from_outside():
     protocol.register(MATRICES)
     try:
         pairs, y = stream(200)
-        rule = Rule(HINGE, BURG, IMPLICIT, CONSTANT, 0.0, 4, 1, 3)
+        rule = Rule(HINGE, BURG, IMPLICIT, CONSTANT, 0.0, 4, 1)
         bank = MirrorBank(4, rule, Ladder(0.8), MATRICES, 2)
         record = combiners.COMBINERS["cbce"].record
         ours = Ensemble(4, [bank], Combination(HINGE, record, cap=4.0), True)
         us = (pairs[:, 0] - pairs[:, 1]).ravel()
         batch = Pairs(us, np.arange(4), np.empty(0, np.int64), y.astype(float))
-        tracker = SADL(regularizer=None, replays=3, eta0=0.8)
+        tracker = SADL(regularizer=None, eta0=0.8)
         np.testing.assert_allclose(
             ours.observe(batch, np.empty(0)), tracker.observe(pairs, y), atol=1e-8
         )

@@ -13,7 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
-from metrack import COMID, LEGO, OASIS, POLA, SADL, DriftKNN, FromLabels, KernelSADL, OnlineITML
+from metrack import (
+    COMID,
+    LEGO,
+    OASIS,
+    POLA,
+    SADL,
+    DriftKNN,
+    FromLabels,
+    KernelTracker,
+    MetricTracker,
+    OnlineITML,
+)
 
 GOLDEN = Path(__file__).with_name("golden")
 N_PAIRS = 40  # before the state, and again after it
@@ -25,18 +36,18 @@ LEARNERS = {
     "comid-cone": lambda: COMID(regularizer="l1", psd="exact"),
     "comid-entries": lambda: COMID(regularizer="l1", psd="on_read", step="explicit"),
     "comid-diagonal": lambda: COMID(regularizer="l1", psd="diagonal", init="identity"),
-    "sadl": lambda: SADL(experts="cover", combiner="cbce"),
+    "sadl": lambda: SADL(),
     "sadl-nuclear": lambda: SADL(regularizer="nuclear"),
     "sadl-published": lambda: SADL.as_published(eta0=0.5, random_state=3),
     "sadl-ader": lambda: SADL(combiner="ader", divergence="frobenius", output="best"),
-    "sadl-kinds": lambda: SADL(),
-    "sadl-wide": lambda: SADL(),
-    "kernel": lambda: KernelSADL(n_landmarks=8),
+    "tracker": lambda: MetricTracker(),
+    "tracker-wide": lambda: MetricTracker(),
+    "kernel": lambda: KernelTracker(n_landmarks=8),
     "itml": lambda: OnlineITML(),
     "lego": lambda: LEGO(scale=None),
     "pola": lambda: POLA(n_components=2),
     "oasis": lambda: OASIS(),
-    "from-labels": lambda: FromLabels(SADL(), buffer_size=12, random_state=5),
+    "from-labels": lambda: FromLabels(MetricTracker(), buffer_size=12, random_state=5),
     "drift-knn": lambda: DriftKNN(window=10, random_state=5),
 }
 
@@ -44,7 +55,7 @@ LEARNERS = {
 def stream(name):
     """What a learner is taught, in two halves; numpy keeps these numbers the same for ever."""
     rng = np.random.RandomState(0)
-    wide = {"comid-frame": 6, "sadl-kinds": 14, "sadl-wide": 66}
+    wide = {"comid-frame": 6, "tracker": 14, "tracker-wide": 66}
     n_features = wide.get(name, 3)
     size = 3 if name == "oasis" else 2
     tuples = rng.standard_normal((2 * N_PAIRS, size, n_features))
@@ -74,7 +85,7 @@ def outcome(learner, second_half):
     if isinstance(learner, OASIS):
         return {"losses": losses, "matrix": learner.get_bilinear_matrix().tolist()}
     pairs = getattr(learner, "learner_", learner)
-    if isinstance(learner, KernelSADL):
+    if isinstance(learner, KernelTracker):
         distances = learner.pair_distance(second_half[0]).tolist()
         return {"losses": losses, "distances": distances, "mu": learner.mu_}
     return {

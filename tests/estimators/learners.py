@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrack import COMID, LEGO, POLA, SADL, KernelSADL, OnlineITML
+from metrack import COMID, LEGO, POLA, SADL, KernelTracker, MetricTracker, OnlineITML
 
 # Name: (estimator, features of its stream). A new estimator or setting is one line here.
 LEARNERS = {
@@ -28,13 +28,14 @@ LEARNERS = {
     "COMID-l1-on_read": (COMID(regularizer="l1", psd="on_read"), 6),
     "COMID-l1-diagonal": (COMID(regularizer="l1", psd="diagonal", init="identity"), 6),
     "SADL-l1": (SADL(regularizer="l1", psd="on_read"), 6),
+    "MetricTracker": (MetricTracker(), 6),
+    "MetricTracker-wide": (MetricTracker(), 66),
     "SADL": (SADL(), 6),
     "SADL-published": (SADL.as_published(eta0=0.5, random_state=0), 6),
     "SADL-best": (SADL(combiner="cbce", output="best", divergence="burg"), 6),
-    "SADL-frame": (SADL(experts="cover", n_components=2), 40),
-    "SADL-wide": (SADL(), 66),
-    "KernelSADL": (KernelSADL(n_landmarks=24), 6),
-    "KernelSADL-wide": (KernelSADL(n_landmarks=16, kernel="poly", degree=2), 66),
+    "SADL-frame": (SADL(n_components=2), 40),
+    "KernelTracker": (KernelTracker(n_landmarks=24), 6),
+    "KernelTracker-wide": (KernelTracker(n_landmarks=16, kernel="poly", degree=2), 66),
     "OnlineITML": (OnlineITML(), 6),
     "LEGO": (LEGO(), 6),
     "LEGO-unscaled": (LEGO(scale=None), 12),
@@ -45,7 +46,7 @@ LEARNERS = {
 
 def has_matrix(learner):
     """Whether its metric is a matrix on the points' features."""
-    return not isinstance(learner, KernelSADL)
+    return not isinstance(learner, KernelTracker)
 
 
 class Stream(NamedTuple):

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import metrack
-from metrack import COMID, SADL, OnlineITML
+from metrack import COMID, SADL, MetricTracker, OnlineITML
 from metrack.estimators.active import Expert, candidates, doubt, exploration, suggest
 from metrack.estimators.base import FrozenMetric
 from tests.estimators.learners import state
@@ -23,7 +23,7 @@ def judged(rows, points=POINTS):
 
 @pytest.fixture(scope="module")
 def tracker():
-    return SADL(experts="kinds").fit(POINTS[ROWS], judged(ROWS))
+    return MetricTracker().fit(POINTS[ROWS], judged(ROWS))
 
 
 def test_every_online_learner_suggests_and_changes_nothing(fitted, stream):
@@ -80,7 +80,7 @@ def test_informativeness_does_not_depend_on_batches_or_on_how_pairs_are_given(tr
 
 def test_points_may_be_sparse_or_row_numbers():
     rows = np.random.default_rng(0).integers(len(POINTS), size=(300, 2))
-    by_rows = SADL(preprocessor=POINTS).fit(rows, judged(rows))
+    by_rows = MetricTracker(preprocessor=POINTS).fit(rows, judged(rows))
     dense = by_rows.suggest_pairs(POINTS, 6, random_state=1)
     sparse = by_rows.suggest_pairs(sp.csr_array(POINTS), 6, random_state=1)
     np.testing.assert_array_equal(sparse, dense)
@@ -160,7 +160,7 @@ def test_more_is_explored_after_a_change():
     assert exploration(0) == pytest.approx(0.5)
     rows = np.random.default_rng(0).integers(len(POINTS), size=(1500, 2))
     y = judged(rows)
-    tracker = SADL().fit(POINTS[rows[:1000]], y[:1000])
+    tracker = MetricTracker().fit(POINTS[rows[:1000]], y[:1000])
     assert tracker._exploration() == pytest.approx(0.1)
     tracker.partial_fit(POINTS[rows[1000:]], -y[1000:])
     assert tracker.last_change_ > 1000
@@ -229,7 +229,7 @@ def test_what_will_change_is_mostly_below_what_was_foretold():
         points = rng.normal(size=(300, 3 + seed % 7))
         rows = rng.integers(300, size=(800, 2))
         y = judged(rows, points) * np.where(rng.random(800) < 0.1 * (seed % 2), -1, 1)
-        tracker = SADL(preprocessor=points).fit(rows[:200], y[:200])
+        tracker = MetricTracker(preprocessor=points).fit(rows[:200], y[:200])
         half_way = tracker.get_metric()
         told = tracker.partial_fit(rows[200:400], y[200:400]).change_since(half_way, points, seed)
         then = tracker.get_metric()
@@ -253,7 +253,7 @@ def test_nobody_calls_anything_alike():
     assert tracker.change_since(tracker.get_metric(), POINTS, 0) == (0.0, 0.0, 1.0, 1.0)
 
 
-@pytest.mark.parametrize("learner", [SADL(), SADL(experts="kinds")], ids=str)
+@pytest.mark.parametrize("learner", [MetricTracker(), SADL()], ids=str)
 def test_what_is_forgotten_is_replayed_no_more(learner):
     """A mistake that is replayed goes on pulling; one that is forgotten does not."""
     learner = clone(learner).fit(POINTS[ROWS[:100]], judged(ROWS[:100]))
@@ -271,7 +271,7 @@ def test_what_is_forgotten_is_replayed_no_more(learner):
 def test_on_a_basis_the_last_pairs_are_forgotten():
     points = np.random.default_rng(3).normal(size=(400, 390))
     rows, y = np.arange(400).reshape(200, 2), np.tile([1, -1], 100)
-    tracker = SADL().fit(points[rows], y)
+    tracker = MetricTracker().fit(points[rows], y)
     recent = tracker.engine_.spaces[0].recent
     before = np.count_nonzero(recent.y)
     assert tracker.forget(points[rows[180:, ::-1]]) == 20

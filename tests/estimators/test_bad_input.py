@@ -311,8 +311,6 @@ BAD_SETTINGS = {
     "random_state": (-1, "a", 0.5),
     "eta0": (0.0, *NOT_POSITIVE),
     "first_interval": NOT_WHOLE,
-    "replays": (*NOT_WHOLE[1:], "none", None),
-    "experts": (*WORDS, None),
     "combiner": (*WORDS, None),
     "output": (*WORDS, None),
     "weight_loss": (*WORDS, "linear"),
@@ -354,7 +352,7 @@ def test_every_setting_is_refused_something(learner):
 
 
 @pytest.mark.parametrize("divergence", ["von_neumann", "burg"])
-@pytest.mark.parametrize("learner", ["COMID", "SADL"], indirect=True)
+@pytest.mark.parametrize("learner", ["COMID", "MetricTracker"], indirect=True)
 def test_a_start_that_cannot_be_left(known, stream, divergence):
     known.set_params(init="zero", divergence=divergence)
     refuses("init='zero' with .* use init='identity' or 'auto'", known, "fit", *stream[2:])
@@ -383,7 +381,7 @@ def test_more_components_than_features(learner, stream):
 @on_some
 def test_components_set_by_hand(known, stream):
     if not has_matrix(known):
-        with pytest.raises(AttributeError, match="KernelSADL has no 'components_'"):
+        with pytest.raises(AttributeError, match="KernelTracker has no 'components_'"):
             known.components_ = np.eye(stream.pairs.shape[2])
         return
     for value in np.eye(stream.pairs.shape[2] + 1), [np.nan] * stream.pairs.shape[2], "a", None:

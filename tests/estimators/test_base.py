@@ -20,6 +20,7 @@ from metrack import (
     SADL,
     FromLabels,
     FromTransformer,
+    MetricTracker,
     OnlineITML,
     SlidingWindow,
 )
@@ -32,7 +33,7 @@ PAIRS = STREAM.pairs, STREAM.y
 POINTS = STREAM.points, LABELS
 
 EMBEDDINGS = {
-    "SADL": (SADL(), PAIRS),
+    "SADL": (MetricTracker(), PAIRS),
     "COMID": (COMID(), PAIRS),
     "OnlineITML": (OnlineITML(), PAIRS),
     "LEGO": (LEGO(), PAIRS),
@@ -75,7 +76,7 @@ def test_it_is_a_linear_layer(fitted):
 
 def test_the_layer_has_the_columns_that_were_asked_for():
     stream = make_stream(66)
-    for learner in SADL(n_components=2), SADL(), POLA(n_components=3):
+    for learner in MetricTracker(n_components=2), MetricTracker(), POLA(n_components=3):
         fitted = learner.fit(stream.pairs, stream.y)
         weight, bias = fitted.to_linear()
         expected = fitted.transform(stream.points)
@@ -132,7 +133,7 @@ def test_rows_of_float32_points(learner):
 # Widths
 
 WIDTHS = [
-    SADL(n_components=2),
+    MetricTracker(n_components=2),
     SADL(n_components=2, divergence="burg"),
     SADL(n_components=4, regularizer="l1", rho=1.0),  # of low rank
     COMID(n_components=2),
@@ -168,7 +169,9 @@ def test_widths_while_nothing_is_learned():
     learner = COMID(n_components=3, divergence="frobenius").partial_fit(PAIRS[0][:1], [-1])
     learner.observe(np.zeros((1, 2, 6)), [1])
     assert learner.transform(STREAM.points).shape == (100, 3)
-    assert SADL(n_components=2).partial_fit(PAIRS[0][:1], [1]).transform(PAIRS[0][0]).shape == (
+    assert MetricTracker(n_components=2).partial_fit(PAIRS[0][:1], [1]).transform(
+        PAIRS[0][0]
+    ).shape == (
         2,
         2,
     )
@@ -177,17 +180,23 @@ def test_widths_while_nothing_is_learned():
 @pytest.mark.parametrize("points", [STREAM.points, sp.csr_array(STREAM.points)])
 def test_repr_does_not_print_the_points(points):
     shape = r"<\w+ of 100 x 6>"
-    tracker = SADL(preprocessor=points, random_state=3)
+    tracker = MetricTracker(preprocessor=points, random_state=3)
     assert re.fullmatch(rf"SADL\(preprocessor={shape}, random_state=3\)", repr(tracker))
     window = SlidingWindow(ITML(preprocessor=points), every=7)
     assert re.fullmatch(
         rf"SlidingWindow\(every=7, learner=ITML\(preprocessor={shape}\)\)", repr(window)
     )
     assert tracker.preprocessor is points
-    assert len(tracker._repr_html_()) < len(SADL()._repr_html_()) + 2000
+    assert len(tracker._repr_html_()) < len(MetricTracker()._repr_html_()) + 2000
 
 
 def test_repr_of_the_rest_is_scikit_learns():
-    assert repr(SADL(preprocessor=abs)) == "SADL(preprocessor=<built-in function abs>)"
+    assert (
+        repr(MetricTracker(preprocessor=abs))
+        == "MetricTracker(preprocessor=<built-in function abs>)"
+    )
     assert repr(FromLabels(COMID(rho=0.5))) == "FromLabels(learner=COMID(rho=0.5))"
-    assert repr(SADL(preprocessor=[[1, 2], [3, 4]])) == "SADL(preprocessor=<list of 2>)"
+    assert (
+        repr(MetricTracker(preprocessor=[[1, 2], [3, 4]]))
+        == "MetricTracker(preprocessor=<list of 2>)"
+    )

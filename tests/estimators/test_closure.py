@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metrack import SADL, implied_pairs
+from metrack import MetricTracker, implied_pairs
 from metrack.estimators.closure import few_classes, groups_of, next_questions
 
 RNG = np.random.default_rng(3)
@@ -94,7 +94,7 @@ def test_many_classes_are_not_asked_through():
 
 
 def test_questions_are_about_doubt_where_classes_are_many():
-    tracker = SADL().fit(POINTS[np.arange(60).reshape(30, 2)], np.tile([1, -1], 15))
+    tracker = MetricTracker().fit(POINTS[np.arange(60).reshape(30, 2)], np.tile([1, -1], 15))
     rows = np.array([(0, i) for i in range(1, 60)])
     with_judged = tracker.suggest_pairs(POINTS, 20, 0, judged=(rows, np.full(59, -1)))
     np.testing.assert_array_equal(with_judged, tracker.suggest_pairs(POINTS, 20, 0))
@@ -104,7 +104,7 @@ def test_questions_are_about_doubt_where_classes_are_many():
 
 
 def test_a_session_with_what_is_implied_labels_most_points_of_few_answers():
-    tracker, rows = SADL(experts="kinds", preprocessor=POINTS), np.empty((0, 2), int)
+    tracker, rows = MetricTracker(preprocessor=POINTS), np.empty((0, 2), int)
     for i in range(12):
         given = (rows, judged(rows)) if len(rows) else None
         asked = tracker.suggest_pairs(POINTS, 10, random_state=i, judged=given)
@@ -130,7 +130,7 @@ def test_bad_input_is_refused():
             implied_pairs(rows, y, 3)
     with pytest.raises(ValueError, match="n_pairs=0; it must be a whole number >= 1"):
         implied_pairs([[0, 1]], [1], 0)
-    tracker = SADL().fit(POINTS[:2][None], [1])
+    tracker = MetricTracker().fit(POINTS[:2][None], [1])
     with pytest.raises(ValueError, match="row numbers outside of 0 to 299"):
         tracker.suggest_pairs(POINTS, 3, judged=([[0, 300]], [1]))
     with pytest.raises(ValueError, match="return_weights with judged"):

@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from metrack import COMID, ITML, SADL, FromLabels
+from metrack import COMID, ITML, SADL, FromLabels, MetricTracker
 from metrack.estimators.pairing import CHUNK, PairBuffer
 from tests.estimators.learners import state
 
@@ -20,7 +20,7 @@ ALL_CHECKS = """
 import warnings
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
-from metrack import COMID, SADL, FromLabels
+from metrack import COMID, SADL, FromLabels, MetricTracker
 warnings.simplefilter("ignore", SkipTestWarning)
 results = check_estimator(FromLabels({learner}))
 missed = [each["check_name"] for each in results if each["status"] != "passed"]
@@ -29,7 +29,7 @@ assert results
 """
 
 
-@pytest.mark.parametrize("learner", ["SADL()", "COMID()"])
+@pytest.mark.parametrize("learner", ["MetricTracker()", "COMID()"])
 def test_scikit_learns_checks_pass_in_full(learner, monkeypatch):
     """None fails, none is skipped; one of them runs only where scipy was told before its import."""
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
@@ -131,7 +131,7 @@ def test_pairs_are_right_and_balanced(pairs_per_point, rare):
 def test_one_class_alone_teaches_nothing():
     X, _ = blobs(100)
     zero = {"divergence": "frobenius"}
-    for learner in (SADL(**zero), COMID(**zero), SADL(combiner="sadl", **zero)):
+    for learner in (COMID(**zero), SADL(**zero), SADL(combiner="sadl", **zero)):
         fitted = FromLabels(learner, random_state=0).partial_fit(X, np.zeros(100))
         assert fitted.learner_.n_pairs_seen_ <= 1
         assert fitted.transform(X).shape == (100, 6)
@@ -141,7 +141,7 @@ def test_one_class_alone_teaches_nothing():
     np.testing.assert_allclose(fitted.transform(X), X)
 
 
-@pytest.mark.parametrize("learner", [SADL(), ITML()], ids=str)
+@pytest.mark.parametrize("learner", [MetricTracker(), ITML()], ids=str)
 def test_fit_needs_classes_to_tell_apart(learner):
     X, y = blobs(60)
     model = FromLabels(learner, random_state=0).fit(X, y)
@@ -172,7 +172,12 @@ def test_one_point_and_one_feature():
 
 @pytest.mark.parametrize(
     "learner",
-    [SADL(), SADL(output="sample", n_components=3), COMID(divergence="burg"), COMID(scale=None)],
+    [
+        MetricTracker(),
+        SADL(output="sample", n_components=3),
+        COMID(divergence="burg"),
+        COMID(scale=None),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
@@ -225,7 +230,7 @@ def test_labels_of_any_kind(names):
 
 def test_fit_forgets_and_the_learner_given_stays_as_it_was():
     X, y = blobs(200)
-    learner = SADL()
+    learner = MetricTracker()
     model = FromLabels(learner, random_state=0).fit(X, y)
     first = state(model.learner_)
     model.partial_fit(X[:50], y[:50])
@@ -248,10 +253,10 @@ def test_random_state_reaches_the_learner():
 def test_drifting_labels_are_followed():
     """What the classes mean moves from one feature to another."""
     before, after = blobs(1000, feature=0, seed=1), blobs(1000, feature=3, seed=2)
-    # Plain distance has a sixth in each feature. SADL's metric for neighbours is drawn towards what
-    # varies within classes, which is all features alike: it has less than its metric for pairs.
-    # Half of what the buffer has in the end is from before.
-    for learner, least in ((SADL(), 0.25), (COMID(), 0.4)):
+    # Plain distance has a sixth in each feature. MetricTracker's metric for neighbours is drawn
+    # towards what varies within classes, which is all features alike: it has less than its metric
+    # for pairs. Half of what the buffer has in the end is from before.
+    for learner, least in ((MetricTracker(), 0.25), (COMID(), 0.4)):
         model = FromLabels(learner, random_state=0).fit(*before)
         shares = np.diag(model.get_mahalanobis_matrix())
         assert shares.argmax() == 0
@@ -280,7 +285,7 @@ def test_read_outs_are_the_learners():
 def test_columns_do_not_depend_on_the_rank():
     X, y = blobs(300)
     assert FromLabels(SADL(rho=0.5)).fit(X, y).transform(X).shape == (300, 6)
-    model = FromLabels(SADL(n_components=2), random_state=0).fit(X, y)
+    model = FromLabels(MetricTracker(n_components=2), random_state=0).fit(X, y)
     assert model.transform(X).shape == (300, 2)
     assert model.get_feature_names_out().tolist() == ["fromlabels0", "fromlabels1"]
 
@@ -313,10 +318,11 @@ def test_in_a_pipeline_with_cross_validation_and_grid_search():
     X, y = blobs(400, n_features=25)
     knn = make_pipeline(StandardScaler(), KNeighborsClassifier())
     model = make_pipeline(
-        StandardScaler(), FromLabels(SADL(), random_state=0), KNeighborsClassifier()
+        StandardScaler(), FromLabels(MetricTracker(), random_state=0), KNeighborsClassifier()
     )
     plain = cross_val_score(knn, X, y, cv=3).mean()
     assert cross_val_score(model, X, y, cv=3, error_score="raise").mean() > plain + 0.1
+    model.set_params(fromlabels__learner=COMID())
     grid = {"fromlabels__learner__rho": [0.01, 1e6], "fromlabels__buffer_size": [64]}
     search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
     assert search.best_params_["fromlabels__learner__rho"] == 0.01
@@ -376,8 +382,8 @@ def test_another_number_of_features_is_refused_by_partial_fit():
         ({"recent": 1.5}, "recent=1.5"),
         ({"recent": "half"}, "recent='half'"),
         ({"pairs_per_point": 0}, "pairs_per_point=0"),
-        ({"learner": KNeighborsClassifier()}, "pair learners"),
-        ({"learner": SADL(preprocessor=np.eye(2))}, "preprocessor"),
+        ({"learner": KNeighborsClassifier()}, "must be a pair learner"),
+        ({"learner": MetricTracker(preprocessor=np.eye(2))}, "preprocessor"),
         ({"learner": SADL(rho=-1)}, "rho=-1"),
     ],
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metrack import ITML, SADL, SlidingWindow, implied_pairs
+from metrack import ITML, MetricTracker, SlidingWindow, implied_pairs
 from metrack.evaluate import best_fixed
 from metrack.evaluate.meta import trace
 from tests.estimators.learners import make_stream, state
@@ -27,7 +27,7 @@ def y(request):
 
 def taught(labels):
     """A tracker that was given labels in every way."""
-    tracker = SADL().fit(STREAM.pairs, labels, calibration_params={"strategy": "accuracy"})
+    tracker = MetricTracker().fit(STREAM.pairs, labels, calibration_params={"strategy": "accuracy"})
     for cut in range(0, 60, 7):  # some batches are of one kind alone
         tracker.partial_fit(STREAM.pairs[cut : cut + 7], labels[cut : cut + 7])
     for i in range(20):
@@ -45,8 +45,8 @@ def test_what_is_learned_is_the_same_bit_for_bit(y):
 def test_everything_else_takes_them_too(y):
     def told(labels):
         yield ITML().fit(STREAM.pairs, labels).components_
-        yield SlidingWindow(SADL(), 100, 50).observe(STREAM.pairs, labels)
-        yield trace(SADL(), STREAM.pairs[:50], labels[:50]).losses
+        yield SlidingWindow(MetricTracker(), 100, 50).observe(STREAM.pairs, labels)
+        yield trace(MetricTracker(), STREAM.pairs[:50], labels[:50]).losses
         yield best_fixed(STREAM.pairs, labels, n_iterations=5).losses
         yield implied_pairs(STREAM.rows[:9], labels[:9], 5, random_state=0)[0]
 
@@ -55,7 +55,7 @@ def test_everything_else_takes_them_too(y):
 
 
 def test_graded_answers_are_unsure_at_0_and_sure_where_they_are_booleans():
-    expected = SADL().partial_fit(STREAM.pairs, STREAM.y, graded=True)
-    assert state(SADL().partial_fit(STREAM.pairs, ALIKE, graded=True)) == state(expected)
-    unsure = SADL().observe(STREAM.pairs, ALIKE.astype(float), graded=True)
+    expected = MetricTracker().partial_fit(STREAM.pairs, STREAM.y, graded=True)
+    assert state(MetricTracker().partial_fit(STREAM.pairs, ALIKE, graded=True)) == state(expected)
+    unsure = MetricTracker().observe(STREAM.pairs, ALIKE.astype(float), graded=True)
     assert not unsure[~ALIKE].any()

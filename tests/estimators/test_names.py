@@ -11,10 +11,10 @@ from metrack import (
     ITML,
     LMNN,
     OASIS,
-    SADL,
     FromLabels,
     FromTransformer,
-    KernelSADL,
+    KernelTracker,
+    MetricTracker,
     SlidingWindow,
 )
 from metrack.tracking.inspection import sections
@@ -45,7 +45,14 @@ def frame(make):
 
 
 @pytest.mark.parametrize(
-    "learner", [SADL(), COMID(), KernelSADL(n_landmarks=8), ITML(), SlidingWindow(SADL(), 100, 50)]
+    "learner",
+    [
+        MetricTracker(),
+        COMID(),
+        KernelTracker(n_landmarks=8),
+        ITML(),
+        SlidingWindow(MetricTracker(), 100, 50),
+    ],
 )
 def test_columns_of_the_preprocessor_name_the_features(learner, frame):
     learner = clone(learner)
@@ -66,7 +73,7 @@ def test_columns_of_the_preprocessor_name_the_features(learner, frame):
 def test_other_learners_know_them_too(frame):
     triplets = np.random.default_rng(2).integers(60, size=(50, 3))
     assert OASIS(preprocessor=frame).fit(triplets).feature_names_in_.tolist() == NAMES
-    for learner in LMNN(), FromTransformer(PCA()), FromLabels(SADL()), FromLabels(ITML()):
+    for learner in LMNN(), FromTransformer(PCA()), FromLabels(MetricTracker()), FromLabels(ITML()):
         assert learner.fit(frame, CLASSES).feature_names_in_.tolist() == NAMES
     lmnn = LMNN(preprocessor=frame).fit(np.arange(60), CLASSES)
     assert lmnn.feature_names_in_.tolist() == NAMES
@@ -75,7 +82,7 @@ def test_other_learners_know_them_too(frame):
 
 
 def test_reports_tell_features_by_name(frame, tmp_path):
-    tracker = SADL(preprocessor=frame).partial_fit(ROWS, Y)
+    tracker = MetricTracker(preprocessor=frame).partial_fit(ROWS, Y)
     assert tracker.top_features(n=1)[0][0] == "brand"
     assert tracker.for_neighbours().top_features(n=1)[0][0] == "brand"
     report = tracker.drift_report()
@@ -86,14 +93,17 @@ def test_reports_tell_features_by_name(frame, tmp_path):
     assert tracker.drift_report(names=["a", "b", "c"]).features[0] in "abc"
     with pytest.raises(ValueError, match="names has 2 names for 3 features; give one each"):
         tracker.drift_report(names=["a", "b"])
-    inside = FromLabels(SADL(), random_state=0).fit(frame, CLASSES).learner_
+    inside = FromLabels(MetricTracker(), random_state=0).fit(frame, CLASSES).learner_
     assert sorted(inside.drift_report().features) == sorted(NAMES)
-    numbered = SADL(preprocessor=POINTS).fit(ROWS, Y).drift_report()
+    numbered = MetricTracker(preprocessor=POINTS).fit(ROWS, Y).drift_report()
     assert sorted(numbered.features.tolist()) == [0, 1, 2]
 
 
 def test_names_are_saved(frame, tmp_path):
-    learners = SADL(preprocessor=frame).fit(ROWS, Y), FromLabels(SADL()).fit(frame, CLASSES)
+    learners = (
+        MetricTracker(preprocessor=frame).fit(ROWS, Y),
+        FromLabels(MetricTracker()).fit(frame, CLASSES),
+    )
     for i, learner in enumerate(learners):
         learner.save(tmp_path / str(i))
         loaded = metrack.load(tmp_path / str(i))
@@ -102,16 +112,16 @@ def test_names_are_saved(frame, tmp_path):
 
 
 def test_inspect_tells_them(frame, tmp_path):
-    SADL(preprocessor=frame).fit(ROWS, Y).save(tmp_path / "state")
+    MetricTracker(preprocessor=frame).fit(ROWS, Y).save(tmp_path / "state")
     told = sections(tmp_path / "state", Tracking.load(tmp_path / "state"))
     assert "brand" in {row[0] for row in told[-1].rows}
 
 
 def test_columns_must_be_the_same(make, frame, tmp_path):
     turned = make(dict(zip(NAMES[::-1], POINTS.T[::-1], strict=True)))
-    tracker = SADL(preprocessor=frame).fit(ROWS, Y)
+    tracker = MetricTracker(preprocessor=frame).fit(ROWS, Y)
     np.testing.assert_array_equal(tracker.transform(frame), tracker.transform(POINTS))
-    kernel = KernelSADL(n_landmarks=8, preprocessor=frame).fit(ROWS, Y)
+    kernel = KernelTracker(n_landmarks=8, preprocessor=frame).fit(ROWS, Y)
     takes = tracker.observe_points, lambda X: tracker.suggest_pairs(X, 3), kernel.transform
     for method in tracker.transform, *takes:
         with pytest.raises(ValueError, match="feature names should match"):
@@ -123,13 +133,13 @@ def test_columns_must_be_the_same(make, frame, tmp_path):
 
 
 def test_names_go_when_learning_starts_anew_or_features_are_added(frame):
-    tracker = SADL(preprocessor=frame).fit(ROWS, Y)
+    tracker = MetricTracker(preprocessor=frame).fit(ROWS, Y)
     assert not hasattr(
         clone(tracker).set_params(preprocessor=POINTS).fit(ROWS, Y), "feature_names_in_"
     )
     assert tracker.set_params(preprocessor=POINTS).fit(ROWS, Y).n_features_in_ == 3
     assert not hasattr(tracker, "feature_names_in_")
-    tracker = SADL(preprocessor=frame).fit(ROWS, Y).widen(5)
+    tracker = MetricTracker(preprocessor=frame).fit(ROWS, Y).widen(5)
     assert not hasattr(tracker, "feature_names_in_")
     assert tracker.drift_report().features.dtype.kind == "i"
 
@@ -138,7 +148,7 @@ def test_names_go_when_learning_starts_anew_or_features_are_added(frame):
 def test_set_output(package):
     module = pytest.importorskip(package)
     frame = module.DataFrame(dict(zip(NAMES, POINTS.T, strict=True)))
-    tracker = SADL(preprocessor=frame).fit(ROWS, Y).set_output(transform=package)
+    tracker = MetricTracker(preprocessor=frame).fit(ROWS, Y).set_output(transform=package)
     found = tracker.transform([3, 4])
     assert type(found) is module.DataFrame
     assert list(found.columns) == tracker.get_feature_names_out().tolist()

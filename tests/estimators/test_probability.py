@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
 import metrack
-from metrack import SADL, KernelSADL, OnlineITML
+from metrack import KernelTracker, MetricTracker, OnlineITML
 from metrack.engine.ensemble.scores import KEPT, new_scores
 from metrack.estimators.probability import Curve, check_goal, curve, cut, sample, sample_of
 
@@ -100,10 +100,10 @@ def test_other_goals_are_refused(goal):
         check_goal(goal)
     pairs, y = judgements(50)
     with pytest.raises(ValueError, match="threshold="):
-        SADL(threshold=goal).fit(pairs, y)
+        MetricTracker(threshold=goal).fit(pairs, y)
 
 
-@pytest.mark.parametrize("make", [SADL, KernelSADL])
+@pytest.mark.parametrize("make", [MetricTracker, KernelTracker])
 def test_probabilities_are_calibrated(make):
     """The mean over fresh pairs is the share of alike ones, at the top and at the bottom too."""
     pairs, y = judgements(9000, share=0.2)
@@ -125,7 +125,7 @@ def test_goals_are_followed():
     pairs, y = judgements(9000, share=0.1)
     found = {}
     for goal in ("accuracy", "f1", {"precision": 0.9}, {"recall": 0.9}):
-        tracker = SADL(threshold=goal).fit(pairs[:6000], y[:6000])
+        tracker = MetricTracker(threshold=goal).fit(pairs[:6000], y[:6000])
         called, fresh = tracker.predict(pairs[6000:]) > 0, y[6000:] > 0
         hits = np.sum(called & fresh)
         found[str(goal)] = f1_score(fresh, called), hits / called.sum(), hits / fresh.sum()
@@ -139,7 +139,7 @@ def test_goals_are_followed():
 
 def test_the_usual_threshold_is_the_learned_one():
     pairs, y = judgements(500)
-    tracker = SADL().fit(pairs, y)
+    tracker = MetricTracker().fit(pairs, y)
     assert tracker.threshold_ == pytest.approx(np.sqrt(tracker.mu_))
     tracker.set_threshold(0.5)
     assert tracker.threshold_ == 0.5
@@ -160,7 +160,7 @@ def test_calibrating_by_the_same_goals():
 
 def test_scores_are_saved(tmp_path):
     pairs, y = judgements(3000)
-    tracker = SADL(threshold="f1").fit(pairs[:1500], y[:1500])
+    tracker = MetricTracker(threshold="f1").fit(pairs[:1500], y[:1500])
     tracker.save(tmp_path)
     again = metrack.load(tmp_path)
     for each in (tracker, again):
@@ -179,8 +179,8 @@ def test_a_feature_of_huge_numbers_drowns_no_other(factor):
     units = np.array([1.0, factor, 1.0, 1e3, 1.0, 1e-3])
     pairs, y = judgements(3000, units=units)
     plainly, _ = judgements(3000)
-    raw = SADL().fit(pairs[:2000], y[:2000])
-    even = SADL().fit(plainly[:2000], y[:2000])
+    raw = MetricTracker().fit(pairs[:2000], y[:2000])
+    even = MetricTracker().fit(plainly[:2000], y[:2000])
     assert raw.score(pairs[2000:], y[2000:]) > even.score(plainly[2000:], y[2000:]) - 0.02
     # What was read predicts as what was learned.
     before = raw.pair_distance(pairs[2000:2001])[0] ** 2
@@ -193,7 +193,7 @@ def test_a_feature_times_a_thousand_changes_nothing_in_own_units():
     pairs, y = judgements(600)
     found = []
     for factor in (1.0, 1024.0):
-        tracker = SADL().fit(pairs * [1, factor, 1, 1, 1, 1], y)
+        tracker = MetricTracker().fit(pairs * [1, factor, 1, 1, 1, 1], y)
         own = tracker.engine_.spaces[1]
         found.append([bank.mu for bank in own.banks] + [own.experts.statistics])
     for one, other in zip(*found, strict=True):

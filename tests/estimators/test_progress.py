@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from metrack import COMID, KernelSADL
+from metrack import COMID, KernelTracker
 from metrack.estimators import progress
 from tests.estimators.learners import make_stream, state
 
 STREAM = make_stream(4, 10_000)
-ONLINE = {"COMID": COMID(), "KernelSADL": KernelSADL(n_landmarks=4)}
+ONLINE = {"COMID": COMID(), "KernelTracker": KernelTracker(n_landmarks=4)}
 
 
 @pytest.fixture(params=ONLINE)

@@ -6,21 +6,15 @@ import numpy as np
 import pytest
 
 import metrack
-from metrack import COMID, LEGO, OASIS, POLA, SADL, OnlineITML, registry
+from metrack import COMID, LEGO, OASIS, POLA, SADL, MetricTracker, OnlineITML, registry
 from metrack.engine.numerics.records import declared
 from metrack.estimators.resolved import from_plain, rows, to_plain
 from tests.estimators.learners import make_stream
 
-ON_COVER = SADL(experts="cover")
+ON_COVER = SADL()
 # Settings, features, and what they come to: of the bank, or of all.
 BANKS = {
     "SADL": (ON_COVER, 6, {"divergence": "burg", "regularizer": "logdet", "rho": 0.25 / 6}),
-    "replays": (
-        ON_COVER,
-        50,
-        {"replays": 24, "learning_rate": 0.8, "representation": "dense_factor"},
-    ),
-    "no replays": (ON_COVER, 51, {"replays": 0, "learning_rate": 0.2}),
     "too wide": (
         ON_COVER,
         101,
@@ -28,11 +22,11 @@ BANKS = {
     ),
     "starts at 0": (ON_COVER, 101, {"init": "zero", "learning_rate": 0.4, "capacity": 101}),
     "low rank": (
-        SADL(experts="cover", n_components=3),
+        SADL(n_components=3),
         6,
         {"representation": "spectral", "capacity": 3},
     ),
-    "rank above": (SADL(experts="cover", n_components=9), 6, {"capacity": 6}),
+    "rank above": (SADL(n_components=9), 6, {"capacity": 6}),
     "cover": (ON_COVER, 6, {"on_cover": True, "length_ratio": 2.0, "n_learners": 2}),
     "always on": (SADL(combiner="ader"), 6, {"on_cover": False, "n_learners": 12}),
     "published": (SADL.as_published(eta0=0.5), 6, {"step": "explicit", "divergence": "frobenius"}),
@@ -46,7 +40,13 @@ BANKS = {
     "none": (COMID(regularizer=None, rho=0.5), 6, {"regularizer": None, "rho": 0.0}),
     "POLA": (POLA(n_components=2), 6, {"divergence": "frobenius", "init": "zero", "capacity": 2}),
 }
-ALL = [*(each[0] for each in BANKS.values()), SADL(), OnlineITML(), LEGO(scale=None), OASIS()]
+ALL = [
+    *(each[0] for each in BANKS.values()),
+    MetricTracker(),
+    OnlineITML(),
+    LEGO(scale=None),
+    OASIS(),
+]
 FITTED = [e for e in ALL if not isinstance(e, OASIS) and getattr(e, "n_components", 0) != 9]
 
 
@@ -57,31 +57,17 @@ def test_what_auto_stands_for(name):
     assert {field: getattr(bank, field) for field in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("settings", "kinds"),
-    [
-        ({}, True),
-        ({"combiner": "adaptive_share", "cap": 2.0, "output": "best", "scale": None}, True),
-        ({"experts": "kinds", "combiner": "fixed_share"}, True),
-        ({"eta0": 0.5}, False),
-        ({"n_components": 2}, True),
-        ({"combiner": "cbce"}, False),
-        ({"combiner": "fixed_share"}, False),
-        ({"experts": "cover"}, False),
-    ],
-)
-def test_which_experts_settings_bring(settings, kinds):
-    resolved = SADL(**settings).resolve(6)
-    spaces = resolved.spaces if kinds else [resolved]
-    found = [[bank.kind for bank in space.banks] for space in spaces]
+def test_which_learners_there_are():
+    spaces = MetricTracker().resolve(6).spaces
     own = ["always_on", "additive", "moment", "gradient", "plain"]
-    assert found == ([["always_on", "additive", "moment", "plain"], own] if kinds else [["mirror"]])
+    expected = [["always_on", "additive", "moment", "plain"], own]
+    assert [[bank.kind for bank in space.banks] for space in spaces] == expected
 
 
 def test_the_combiner_and_the_units():
     plain = SADL(scale=None, combiner="ader").resolve(3)
     assert (plain.units, plain.combiner, plain.weight_loss) == ("data", "ader", "linear")
-    assert SADL().resolve(3)[:3] == (3, "root_mean_square", "hinge")
+    assert MetricTracker().resolve(3)[:2] == (3, "root_mean_square")
     assert COMID().resolve(3).combiner == "alone"
     assert LEGO(learning_rate=2.0).resolve(3).learning_rate == 2.0
     assert OASIS(learning_rate=3).resolve(4) == (4, "root_mean_square", 3.0)
@@ -117,7 +103,7 @@ def test_fitted_learners_show_it_and_keep_it(learner, tmp_path):
 def test_a_saved_learner_goes_on_as_what_its_settings_came_to(tmp_path, monkeypatch):
     """What "auto" stands for may change from one metrack to the next."""
     stream = make_stream(6, 100)
-    learner = SADL().fit(stream.pairs, stream.y)
+    learner = MetricTracker().fit(stream.pairs, stream.y)
     learner.save(tmp_path)
     monkeypatch.setattr("metrack.estimators.kinds.MOST_REPLAYS", 5)
     loaded = metrack.load(tmp_path)
@@ -127,7 +113,7 @@ def test_a_saved_learner_goes_on_as_what_its_settings_came_to(tmp_path, monkeypa
     np.testing.assert_array_equal(loaded.observe(more.pairs, more.y), expected)
 
 
-@pytest.mark.parametrize("learner", [SADL(), COMID(), LEGO(), OASIS()], ids=repr)
+@pytest.mark.parametrize("learner", [MetricTracker(), COMID(), LEGO(), OASIS()], ids=repr)
 @pytest.mark.parametrize("n_features", [0, -1, 2.5, "3", None])
 def test_numbers_of_features_that_are_none(learner, n_features):
     with pytest.raises(ValueError, match="n_features="):
@@ -150,7 +136,7 @@ def test_the_engine_is_what_was_resolved():
 
 def test_public_read_outs():
     stream = make_stream(6, 240)
-    tracker = SADL().start(6)
+    tracker = MetricTracker().start(6)
     assert tracker.n_pairs_seen_ == tracker.last_change_ == 0
     tracker.observe(stream.pairs, stream.y)
     p, losses = tracker.last_round()

@@ -11,7 +11,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from metrack import COMID, LEGO, OASIS, SADL, SlidingWindow
+from metrack import COMID, LEGO, OASIS, MetricTracker, SlidingWindow
 from metrack.estimators.base import Embedding
 from tests.estimators.learners import make_stream
 
@@ -34,7 +34,7 @@ class Spread(Embedding):
         return self
 
 
-@pytest.mark.parametrize("learner", [LEGO(), COMID(), SADL()], ids=repr)
+@pytest.mark.parametrize("learner", [LEGO(), COMID(), MetricTracker()], ids=repr)
 def test_it_is_the_learner_fitted_to_the_latest(learner):
     stream = make_stream(4, 1000)
     window = SlidingWindow(learner, window=150, every=40)

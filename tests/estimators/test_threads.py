@@ -8,7 +8,7 @@ from threading import Barrier
 import numpy as np
 import pytest
 
-from metrack import COMID, LEGO, OASIS, SADL, FromLabels, SlidingWindow
+from metrack import COMID, LEGO, OASIS, FromLabels, MetricTracker, SlidingWindow
 from tests.estimators.learners import make_stream, state
 
 N_THREADS = 4
@@ -35,7 +35,7 @@ def at_once(work):
         return list(pool.map(part, range(N_THREADS)))
 
 
-@pytest.mark.parametrize("learner", [COMID(), SADL(), LEGO()], ids=str)
+@pytest.mark.parametrize("learner", [COMID(), MetricTracker(), LEGO()], ids=str)
 def test_no_pair_is_lost(learner):
     stream = make_stream(6)
 
@@ -48,7 +48,7 @@ def test_no_pair_is_lost(learner):
     assert learner.n_pairs_seen_ == 4 * 240
 
 
-@pytest.mark.parametrize("make", [COMID, SADL, LEGO])
+@pytest.mark.parametrize("make", [COMID, MetricTracker, LEGO])
 def test_calls_are_learned_one_after_another(make):
     stream = make_stream(6)
     parts = [slice(60 * i, 60 * i + 60) for i in range(N_THREADS)]

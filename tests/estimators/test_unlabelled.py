@@ -7,7 +7,7 @@ from scipy.linalg import fractional_matrix_power, sqrtm
 from sklearn.metrics import roc_auc_score
 
 import metrack
-from metrack import COMID, SADL, FromLabels
+from metrack import COMID, FromLabels, MetricTracker
 from metrack.engine.numerics.factored import Factored
 from metrack.estimators import unlabelled
 from metrack.estimators.persistence import pack, unpack
@@ -84,7 +84,7 @@ def test_learning_starts_on_the_way_to_the_prior(learner, stream):
 
 
 def test_the_committee_judges_points_too():
-    tracker = SADL(experts="kinds").observe_points(POINTS).partial_fit(*pairs(300, 7))
+    tracker = MetricTracker().observe_points(POINTS).partial_fit(*pairs(300, 7))
     mean = sum(each.weight * each.components.T @ each.components for each in tracker._committee())
     np.testing.assert_allclose(mean, tracker.get_mahalanobis_matrix(), rtol=1e-3, atol=1e-3)
 
@@ -113,7 +113,9 @@ def test_pairs_in_calls_of_any_sizes_lead_to_the_same_state(sparse):
     rows = np.random.default_rng(9).integers(len(POINTS), size=(120, 2))
     y = np.where(LABELS[rows[:, 0]] == LABELS[rows[:, 1]], 1, -1)
     one, many = (
-        SADL(preprocessor=sp.csr_array(POINTS) if sparse else POINTS).observe_points(range(800))
+        MetricTracker(preprocessor=sp.csr_array(POINTS) if sparse else POINTS).observe_points(
+            range(800)
+        )
         for _ in range(2)
     )
     one.observe(rows, y)
@@ -129,7 +131,7 @@ def test_points_help_where_pairs_are_few_and_are_silent_where_they_are_many():
     for few in (10, 5000):
         learned, judged = pairs(few, 2)
         for points in (None, POINTS):
-            tracker = SADL(experts="kinds")
+            tracker = MetricTracker()
             if points is not None:
                 tracker.observe_points(points)
             tracker.partial_fit(learned, judged)
@@ -173,7 +175,7 @@ def test_old_points_fade(monkeypatch):
 
 
 def test_points_alone_put_the_mean_pair_at_the_threshold():
-    tracker = SADL(experts="kinds").observe_points(POINTS)
+    tracker = MetricTracker().observe_points(POINTS)
     squares = tracker.pair_distance(pairs(4000, 3)[0]) ** 2
     assert np.mean(squares) == pytest.approx(tracker.threshold_**2, rel=0.1)
     rows = tracker.suggest_pairs(POINTS, 20, random_state=0)
@@ -189,7 +191,7 @@ def test_points_that_do_not_vary_say_nothing():
 
 def test_points_after_many_pairs_change_little():
     learned, judged = pairs(2000, 4)
-    tracker = SADL().fit(learned, judged)
+    tracker = MetricTracker().fit(learned, judged)
     before = tracker.get_mahalanobis_matrix()
     after = tracker.observe_points(POINTS).get_mahalanobis_matrix()
     assert np.abs(after - before).max() < 1e-3 * np.abs(before).max()
@@ -197,7 +199,7 @@ def test_points_after_many_pairs_change_little():
 
 def test_what_is_saved_goes_on_bit_for_bit(tmp_path):
     learned, judged = pairs(20, 6)
-    tracker = SADL(experts="kinds").observe_points(POINTS).partial_fit(learned[:9], judged[:9])
+    tracker = MetricTracker().observe_points(POINTS).partial_fit(learned[:9], judged[:9])
     tracker.save(tmp_path / "state")
     loaded = metrack.load(tmp_path / "state")
     for each in (tracker, loaded):
@@ -223,8 +225,10 @@ def test_states_from_before_neighbours_were_compared_go_on():
 
 def test_fit_forgets_points():
     learned, judged = pairs(20, 6)
-    fitted = SADL().observe_points(POINTS).fit(learned, judged)
-    np.testing.assert_array_equal(fitted.components_, SADL().fit(learned, judged).components_)
+    fitted = MetricTracker().observe_points(POINTS).fit(learned, judged)
+    np.testing.assert_array_equal(
+        fitted.components_, MetricTracker().fit(learned, judged).components_
+    )
 
 
 def test_a_wider_learner_keeps_its_points():
@@ -237,7 +241,7 @@ def test_a_wider_learner_keeps_its_points():
 
 def test_a_wider_learner_keeps_its_start():
     learned, judged = pairs(300, 6)
-    tracker = SADL().observe_points(POINTS).partial_fit(learned, judged)
+    tracker = MetricTracker().observe_points(POINTS).partial_fit(learned, judged)
     before = tracker.pair_distance(learned)
     wider = np.pad(learned, ((0, 0), (0, 0), (0, 2)))
     np.testing.assert_allclose(tracker.widen(10).pair_distance(wider), before, rtol=1e-3)
@@ -245,7 +249,7 @@ def test_a_wider_learner_keeps_its_start():
 
 
 def test_labelled_learners_take_points_too():
-    model = FromLabels(SADL(experts="kinds"), random_state=0).observe_points(POINTS)
+    model = FromLabels(MetricTracker(), random_state=0).observe_points(POINTS)
     assert model.learner_.points_.moments.counts[0] == 800
     assert model.partial_fit(POINTS[:20], LABELS[:20]).transform(POINTS).shape == (800, 8)
     assert model.learner_.points_.moments.counts[1] > 0

@@ -5,10 +5,10 @@ import pytest
 from sklearn.base import clone
 
 import metrack
-from metrack import COMID, LEGO, SADL, OnlineITML
+from metrack import COMID, LEGO, MetricTracker, OnlineITML
 from tests.estimators.learners import make_stream, state
 
-KINDS = SADL(experts="kinds")
+KINDS = MetricTracker()
 
 
 def test_weights_of_1_are_none(learner, stream):
@@ -34,7 +34,9 @@ def test_a_weight_multiplies_the_rate(learner):
     )
 
 
-@pytest.mark.parametrize("learner", [COMID(), SADL(), KINDS, OnlineITML(), LEGO()], ids=str)
+@pytest.mark.parametrize(
+    "learner", [COMID(), MetricTracker(), KINDS, OnlineITML(), LEGO()], ids=str
+)
 def test_graded_answers_are_labels_with_weights(learner):
     stream = make_stream(4)
     certainty = np.random.default_rng(0).random(len(stream.y))
@@ -66,7 +68,7 @@ def metrics(learner):
 
 def test_unsure_answers_are_no_change():
     stream = make_stream(4)
-    tracker = SADL().fit(stream.pairs, stream.y)
+    tracker = MetricTracker().fit(stream.pairs, stream.y)
     before = state(tracker)
     tracker.observe(stream.pairs, np.zeros(len(stream.y)), graded=True)
     after = state(tracker)
@@ -74,7 +76,7 @@ def test_unsure_answers_are_no_change():
     assert after["engine.detector.cusum"] == before["engine.detector.cusum"]
 
 
-@pytest.mark.parametrize("learner", [SADL(), KINDS], ids=str)
+@pytest.mark.parametrize("learner", [MetricTracker(), KINDS], ids=str)
 def test_calls_of_any_sizes_and_resumption_are_exact_with_weights(learner, tmp_path):
     """Also of pairs that are replayed."""
     stream = make_stream(4)
@@ -97,7 +99,7 @@ def test_pairs_that_count_more_are_learned_better():
     first, second = (np.abs(pairs[:, 0, i] - pairs[:, 1, i]) < 1 for i in (0, 1))
     honest = np.arange(2000) % 2 == 0
     y = np.where(np.where(honest, first, second), 1, -1)
-    tracker = SADL(experts="kinds").fit(pairs, y, sample_weight=np.where(honest, 1.0, 0.01))
+    tracker = MetricTracker().fit(pairs, y, sample_weight=np.where(honest, 1.0, 0.01))
     assert np.mean(tracker.predict(pairs) == np.where(first, 1, -1)) > 0.9
 
 

@@ -1,4 +1,4 @@
-"""SADL with more features than a whole matrix a learner can be afforded for."""
+"""MetricTracker with more features than a whole matrix a learner can be afforded for."""
 
 import copy
 
@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import metrack
-from metrack import SADL
+from metrack import MetricTracker
 from metrack.estimators import kinds, persistence
 from metrack.streams import LabelledStream, Segment
 from tests.estimators.learners import make_stream, state
@@ -16,7 +16,7 @@ WIDTHS = [66, 200]  # the basis is the whole space, or not
 
 
 def make(**settings):
-    return SADL(experts="kinds", **settings)
+    return MetricTracker(**settings)
 
 
 @pytest.fixture(scope="module", params=WIDTHS)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import KNeighborsClassifier
 
-from metrack import SADL
+from metrack import MetricTracker
 from metrack.evaluate import knn_error, leave_one_out_error
 from metrack.evaluate.neighbours import _nearest
 from metrack.streams import DriftingClusters, paper_schedule
@@ -23,7 +23,7 @@ def by_brute_force(X, k):
 @pytest.fixture(scope="module")
 def embedded():
     stream = DriftingClusters(schedule=paper_schedule(600), random_state=3)
-    tracker = SADL().partial_fit(*stream.pairs(0, 150))
+    tracker = MetricTracker().partial_fit(*stream.pairs(0, 150))
     points, labels = stream.points(149), stream.labels(149)
     return {
         "raw": (points, labels),

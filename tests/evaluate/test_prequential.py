@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrack import SADL
+from metrack import MetricTracker
 from metrack.evaluate import fading_mean, recovery_times, running_mean, windowed_mean
 from metrack.streams import DriftingClusters, abrupt
 
@@ -82,7 +82,7 @@ def test_a_level_of_zero_can_be_reached():
 
 def test_a_tracker_recovers_from_a_switch():
     stream = DriftingClusters(n_features=8, schedule=abrupt("A", "B", length=2000), random_state=0)
-    losses = SADL().observe(*stream.pairs())
+    losses = MetricTracker().observe(*stream.pairs())
     [time] = recovery_times(losses, stream.switches, window=200, target=0.35)
     assert 200 < time < 1500
 

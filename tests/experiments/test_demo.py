@@ -21,7 +21,7 @@ def test_prints_the_tables_and_says_where_things_are(tmp_path, capsys, monkeypat
 
 
 def test_runs_anew_whatever_the_folder_holds(tmp_path, monkeypatch, capsys):
-    small = functools.partial(reproduce, methods=["sadl"], n_jobs=1)
+    small = functools.partial(reproduce, methods=["tracker"], n_jobs=1)
     monkeypatch.setattr(demo, "reproduce", small)
     monkeypatch.setattr(demo, "N_TRIALS", 2)
     results = []

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from metrack import LMNN, SADL
+from metrack import LMNN, MetricTracker
 from metrack.evaluate import kmeans_nmi, leave_one_out_error
 from metrack.experiments.drift import (
     MEASURES,
@@ -38,7 +38,7 @@ def test_a_trial_is_a_function_of_seed_and_number(trial):
     again, other = run_trial(SMALL, 0), run_trial(SMALL, 1)
     assert all(np.array_equal(trial[name], again[name]) for name in trial)
     assert not any(np.array_equal(trial[name], other[name]) for name in trial)
-    assert not np.array_equal(trial["sadl"], run_trial(Study(n_pairs=60, seed=1), 0)["sadl"])
+    assert not np.array_equal(trial["tracker"], run_trial(Study(n_pairs=60, seed=1), 0)["tracker"])
 
 
 def test_a_method_does_not_depend_on_the_others(trial):
@@ -49,13 +49,13 @@ def test_a_method_does_not_depend_on_the_others(trial):
 
 def test_a_trial_measures_what_a_user_would(trial):
     stream = SMALL.stream(0)
-    tracker, start = SADL(random_state=0), 0
+    tracker, start = MetricTracker(random_state=0), 0
     for i, stop in enumerate(SMALL.steps().tolist()):
         tracker.partial_fit(*stream.pairs(start, stop))
         view = tracker.for_neighbours()
         X, labels = view.transform(stream.points(stop - 1)), stream.labels(stop - 1)
-        assert trial["sadl"][0, i] == leave_one_out_error(X, labels, 5, n_tested=500)
-        assert trial["sadl"][1, i] == kmeans_nmi(X, labels, random_state=0)
+        assert trial["tracker"][0, i] == leave_one_out_error(X, labels, 5, n_tested=500)
+        assert trial["tracker"][1, i] == kmeans_nmi(X, labels, random_state=0)
         start = stop
 
 
@@ -201,18 +201,18 @@ def numbers(**errors):
 
 def test_claims_follow_the_numbers():
     names = tuple(METHODS)
-    for best in ("sadl", "comid-low"):
+    for best in ("tracker", "comid-low"):
         values = {name: 0.1 if name == best else 0.2 for name in names}
         given = numbers(raw=0.3, **{"true metric": 0.0}, **values)
         for name in names:  # clusters are found by the best alone
             given[name][1] = 0.9 if name == best else 0.5
         found = {each.name: each for each in claims(SMALL, given)}
         aims = [each.held for each in found.values() if each.source == "aim"]
-        assert aims == [best == "sadl"] * 8
+        assert aims == [best == "tracker"] * 8
         low = found["low rate fails"]
-        assert low.held is (None if best == "sadl" else False)
-        assert low.margin.mean == pytest.approx(0.0 if best == "sadl" else -0.1)
-        assert "comid-low 10.00 %" in low.evidence or best == "sadl"
+        assert low.held is (None if best == "tracker" else False)
+        assert low.margin.mean == pytest.approx(0.0 if best == "tracker" else -0.1)
+        assert "comid-low 10.00 %" in low.evidence or best == "tracker"
 
 
 def test_a_claim_is_open_where_its_interval_has_zero_in_it():
@@ -226,7 +226,7 @@ def test_claims_compare_within_trials():
     """Methods that differ little, but in every trial, on streams that differ much."""
     given = numbers(raw=0.9, **{"true metric": 0.0}, sadl=0.1, **{"online-itml": 0.1})
     hardness = np.array([0.0, 0.1, 0.2, 0.4])[:, None]
-    for name in ("sadl", "online-itml"):
+    for name in ("tracker", "online-itml"):
         given[name][0] += hardness
     given["online-itml"][0] += 0.01
     first = claims(SMALL, given)[0]
@@ -241,9 +241,9 @@ def test_claims_are_only_about_methods_that_ran():
 def test_recovery_is_the_median_time_down_to_half_way():
     values = numbers(raw=0.3, **{"true metric": 0.1}, sadl=0.1)
     after = SMALL.steps() > SMALL.switches[0]
-    values["sadl"][0][:, after] = 0.5  # never back, in two trials of four
-    values["sadl"][0, :2] = 0.15
-    first, _second = summarise(SMALL, values)["methods"]["sadl"]["recovery"]
+    values["tracker"][0][:, after] = 0.5  # never back, in two trials of four
+    values["tracker"][0, :2] = 0.15
+    first, _second = summarise(SMALL, values)["methods"]["tracker"]["recovery"]
     assert first["median"] == SMALL.steps()[after][0] - SMALL.switches[0]
     assert first["high"] is None
     assert first["recovered"] == 0.5

@@ -16,7 +16,7 @@ from metrack.experiments import claims, reviews, runner, synthetic
 from metrack.experiments.report import check_writable, write_json
 from tests.streams.reviews_data import write_folder
 
-METHODS = ("sadl", "online-itml")
+METHODS = ("tracker", "online-itml")
 N_TRIALS, N_PAIRS = 30, 12
 
 

@@ -80,7 +80,7 @@ def test_tuning_writes_what_it_chose(tmp_path, monkeypatch, capsys):
     tuning.tune(tmp_path, 2, 1)
     file = json.loads((tmp_path / "tuned.json").read_text())
     for schedule in SCHEDULES:
-        assert file["settings"][schedule]["sadl"] == {"knn_error": {}, "nmi": {}}
+        assert file["settings"][schedule]["tracker"] == {"knn_error": {}, "nmi": {}}
         assert file["settings"][schedule]["online-itml"] == {
             "knn_error": {"learning_rate": 1.0},
             "nmi": {"learning_rate": 0.3},

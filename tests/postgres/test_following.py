@@ -39,7 +39,7 @@ def test_feedback_to_any_is_learned_by_one_and_read_from_all(servers, clients):
     for i, start in enumerate(range(0, 600, 100)):
         stretch = slice(start, start + 100)
         clients[i % 3].feedback("m", pairs[stretch], y[stretch])
-    tracker = metrack.SADL(random_state=0).fit(pairs, y)
+    tracker = metrack.MetricTracker(random_state=0).fit(pairs, y)
     for client in clients:
         assert client.describe("m", min_sequence=600, timeout=60)["pairs"] == 600
         np.testing.assert_array_equal(

@@ -24,7 +24,7 @@ from metrack.serve.server import serve
 def warm_up():
     points = np.random.default_rng(0).normal(size=(600, 2, 3))
     y = np.where(points[:, 0, 0] > 0, 1, -1)
-    for name in ("SADL", "COMID"):
+    for name in ("MetricTracker", "COMID"):
         learning = Learning.new(Config(3, name, {}, None))
         learning.learn(Stretch(np.arange(1, 601), points, y))
         learning.snapshot()

@@ -48,7 +48,7 @@ def lists(points):
 
 
 def quiet(pairs, y):
-    return metrack.SADL(random_state=0).fit(pairs, y)
+    return metrack.MetricTracker(random_state=0).fit(pairs, y)
 
 
 def test_learns_what_observe_learns(client, metric):
@@ -70,7 +70,7 @@ def test_learns_what_observe_learns(client, metric):
 def test_losses_of_late_are_those_of_the_last_256_pairs(client, metric):
     pairs, y = judged(512)
     described = learn(client, metric, pairs, y)
-    losses = metrack.SADL(random_state=0).observe(pairs, y)
+    losses = metrack.MetricTracker(random_state=0).observe(pairs, y)
     assert described["loss"] == pytest.approx(losses[256:].mean())
     assert 0.0 < described["loss"] < described["plain_loss"]
 
@@ -98,7 +98,7 @@ def test_unsure_is_kept_and_not_learned(client, metric):
 @pytest.mark.parametrize("kind", ["application/json", ARROW])
 def test_booleans_and_1_and_0_are_labels(client, metric, make, kind):
     pairs, y = judged(40)
-    tracker = metrack.SADL(random_state=0).fit(pairs, y)
+    tracker = metrack.MetricTracker(random_state=0).fit(pairs, y)
     given = make(y > 0)
     if kind == ARROW:
         receipt = client.feedback(metric, pairs, given)
@@ -296,7 +296,7 @@ def test_log_is_what_track_reads(client, metric, tmp_path):
     file = tmp_path / "log.parquet"
     file.write_bytes(client.request("GET", f"/v1/metrics/{metric}/log"))
     assert pq.read_table(file)["id"].to_pylist() == [f"k{i}" for i in range(299)]
-    track(Run(str(file), tmp_path / "state", metrack.SADL(random_state=0)))
+    track(Run(str(file), tmp_path / "state", metrack.MetricTracker(random_state=0)))
     tracked = metrack.load(tmp_path / "state")
     np.testing.assert_array_equal(client.distance(metric, pairs), tracked.pair_distance(pairs))
     file.write_bytes(client.request("GET", f"/v1/metrics/{metric}/log?after=250"))
@@ -360,10 +360,10 @@ def test_settings(client):
     made = client.create("settings", 4, "COMID", {"divergence": "burg"}, ["a", "b", "c", "d"])
     assert made["settings"] == {"divergence": "burg"}
     assert client.create("settings", 4, "COMID", {"divergence": "burg"}, ["a", "b", "c", "d"])
-    client.create("settings", 3, "SADL")
+    client.create("settings", 3, "MetricTracker")
     client.feedback("settings", np.zeros((1, 2, 3)), [1])
     refused(client, 409, "and judgements", client.create, "settings", 3, "COMID")
-    assert client.create("settings", 3, "SADL")["sequence"] == 1
+    assert client.create("settings", 3, "MetricTracker")["sequence"] == 1
     client.delete("settings")
     refused(client, 404, "no metric", client.describe, "settings")
 
@@ -373,11 +373,10 @@ def test_settings(client):
     [
         ({"n_features": 0}, 422, "greater than or equal to 1"),
         ({"n_features": 10**9}, 413, "at most 2,048"),
-        ({"n_features": 3, "estimator": "LMNN"}, 422, "choose one of SADL"),
-        ({"n_features": 3, "estimator": "__class__"}, 422, "choose one of SADL"),
+        ({"n_features": 3, "estimator": "LMNN"}, 422, "choose one of MetricTracker"),
+        ({"n_features": 3, "estimator": "__class__"}, 422, "choose one of MetricTracker"),
         ({"n_features": 3, "settings": {"speed": 3}}, 422, "no setting 'speed'"),
         ({"n_features": 3, "settings": {"divergence": "none"}}, 422, "choose one of"),
-        ({"n_features": 3, "settings": {"replays": 10**9}}, 422, "at most 1000"),
         ({"n_features": 3, "settings": {"preprocessor": None}}, 422, "no setting here"),
         ({"n_features": 3, "settings": {"random_state": -1}}, 422, "seed|Seed|between"),
         ({"n_features": 3, "features": ["a"]}, 422, "1 names for 3 features"),
@@ -490,7 +489,7 @@ def test_course(client, metric):
     learn(client, metric, pairs, y)
     course = json.loads(client.request("GET", f"/v1/metrics/{metric}/course"))
     assert course["ends"] == [256.0 * (i + 1) for i in range(7)]
-    losses = metrack.SADL(random_state=0).observe(pairs, y)[: 7 * 256]
+    losses = metrack.MetricTracker(random_state=0).observe(pairs, y)[: 7 * 256]
     np.testing.assert_allclose(course["loss"], losses.reshape(7, 256).mean(axis=1))
     assert len(course["plain_loss"]) == len(course["weights"]) == 7
     assert len(course["experts"]) == len(course["weights"][-1])

@@ -62,7 +62,7 @@ def quiet(log):
     points = np.stack(
         [np.stack([log[f"{s}_{i + 1}"] for i in range(n_features)], axis=1) for s in "xz"], axis=1
     )
-    learning = Learning.new(Config(n_features, "SADL", {}, None))
+    learning = Learning.new(Config(n_features, "MetricTracker", {}, None))
     learning.learn(Stretch(log["sequence"], points, log["y"].astype(int)))
     return learning
 

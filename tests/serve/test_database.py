@@ -21,7 +21,7 @@ def database(tmp_path):
 
 
 def insert(name):
-    return lambda c: metric_rows.insert(c, name, Config(1, "SADL", {}, None))
+    return lambda c: metric_rows.insert(c, name, Config(1, "MetricTracker", {}, None))
 
 
 def names(database):
@@ -110,7 +110,7 @@ def test_tables_of_an_earlier_version_are_brought_up(tmp_path):
         file.executescript(scripts("sqlite")[1] + "PRAGMA user_version = 1;")
         file.execute(
             "INSERT INTO metrics (name, n_features, estimator, settings, created) "
-            "VALUES ('a', 1, 'SADL', '{}', 0)"
+            "VALUES ('a', 1, 'MetricTracker', '{}', 0)"
         )
         file.execute("INSERT INTO items VALUES (7, 'left', x'00', NULL, NULL)")
     database = SQLite(tmp_path)

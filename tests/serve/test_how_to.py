@@ -62,6 +62,8 @@ def test_a_log_that_was_copied_while_it_grew_is_a_back_up(spawner, tmp_path, mon
     server = spawner.start(tmp_path / "other").wait()
     with Client(server.url) as client:
         assert client.describe("m", min_sequence=300, timeout=60)["pairs"] == 300
-        expected = metrack.SADL(random_state=0).fit(pairs[:300], y[:300]).pair_distance(pairs)
+        expected = (
+            metrack.MetricTracker(random_state=0).fit(pairs[:300], y[:300]).pair_distance(pairs)
+        )
         np.testing.assert_array_equal(client.distance("m", pairs), expected)
     server.end()

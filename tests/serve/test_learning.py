@@ -12,7 +12,7 @@ from metrack.tracking.state import Tracking
 from tests.serve.servers import judged, keep
 from tests.serve.test_crash import content_of
 
-CONFIG = Config(3, "SADL", {}, ["a", "b", "c"])
+CONFIG = Config(3, "MetricTracker", {}, ["a", "b", "c"])
 
 
 def saved_in(path):
@@ -30,12 +30,11 @@ def taught(pairs, y, sizes, learning=None):
     return learning
 
 
-@pytest.mark.parametrize("config", [CONFIG, CONFIG._replace(settings={"experts": "kinds"})])
-def test_stretches_do_not_show(tmp_path, config):
+def test_stretches_do_not_show(tmp_path):
     pairs, y = judged(2000)
     y[::7] = 0  # unsure
-    keep(taught(pairs, y, [2000], Learning.new(config)), tmp_path / "whole")
-    keep(taught(pairs, y, [1, 300, 17, 256], Learning.new(config)), tmp_path / "pieces")
+    keep(taught(pairs, y, [2000], Learning.new(CONFIG)), tmp_path / "whole")
+    keep(taught(pairs, y, [1, 300, 17, 256], Learning.new(CONFIG)), tmp_path / "pieces")
     assert content_of(tmp_path / "whole") == content_of(tmp_path / "pieces")
 
 
@@ -68,7 +67,7 @@ def test_state_that_is_missing_where_the_log_was_cut_off_is_an_error(tmp_path):
 def test_course_stays_small_and_its_parts_together():
     """Two and two blocks become one in all of it, at the same pairs."""
     rng, course = np.random.default_rng(0), Course(2)
-    learner = metrack.SADL().start(2)
+    learner = metrack.MetricTracker().start(2)
     for _ in range(200):
         pairs, y = rng.normal(size=(256, 2, 2)), rng.choice([-1.0, 1.0], size=256)
         course.add(pairs, y, learner.observe(pairs, y), learner)

@@ -45,7 +45,7 @@ def test_a_metric_with_judgements_keeps_its_settings(registry):
     registry.append(metric, batch_of(*judged(5))).result()
     metric.sequence = 0  # as it is seen while the judgements are on their way
     with pytest.raises(Refused, match="and judgements"):
-        registry.make("m", CONFIG._replace(estimator="SADL"))
+        registry.make("m", CONFIG._replace(estimator="MetricTracker"))
     assert metric.config == CONFIG
 
 

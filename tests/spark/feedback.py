@@ -28,7 +28,7 @@ def feedback(n_keys, n_pairs, n_features=4):
     ]
 
 
-def alone(rows, make=metrack.SADL):
+def alone(rows, make=metrack.MetricTracker):
     """By key, the state of a tracker of its own."""
     keys = sorted({row[0] for row in rows})
     found = {}

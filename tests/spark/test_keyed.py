@@ -49,7 +49,7 @@ def replaced(rows, i, **values):
 def test_it_is_one_tracker(rows, whole):
     event, kept = whole
     pairs, y = pairs_of(0, N)
-    tracker = metrack.SADL()
+    tracker = metrack.MetricTracker()
     losses = tracker.observe(pairs, y)
     assert state_of(kept) == event.state == dump(tracker)
     assert (event.pairs, event.version, event.last) == (N, N, N - 1)
@@ -220,7 +220,7 @@ def test_a_change_is_told_once():
     for start in range(0, 1200, 20):
         event, kept = learn(some(rows, range(start, start + 20)), kept, Recipe())
         told.append(event.change)
-    tracker = metrack.SADL().fit(pairs, y)
+    tracker = metrack.MetricTracker().fit(pairs, y)
     assert tracker.last_change_ > 600
     changes = [change for change in told if change is not None]
     assert tracker.last_change_ in changes

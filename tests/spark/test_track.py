@@ -121,7 +121,7 @@ def test_keys_of_other_types_and_names(spark, rows):
 def test_settings_and_a_shared_start(spark, rows):
     df = spark.createDataFrame(rows, SCHEMA)
     settings = {"n_components": 2, "output": "sample", "random_state": 3}
-    expected = alone(rows, lambda: metrack.SADL(**settings))
+    expected = alone(rows, lambda: metrack.MetricTracker(**settings))
     assert states(on_spark.track(df, settings=settings)) == expected
     assert states(on_spark.track(df, estimator="LEGO")) == alone(rows, metrack.LEGO)
     pairs, y = pairs_of(9, 100)
@@ -142,7 +142,7 @@ def test_pairs_of_ids(spark, tmp_path):
     rows = [("k", i, f"item-{a}", f"item-{b}", int(y[i])) for i, (a, b) in enumerate(ids)]
     rows[5] = ("k", 5, "item-0", "item-99", 1)
     kept = np.delete(np.arange(40), 5)
-    expected = metrack.SADL().fit(points[ids[kept]].astype(float), y[kept])
+    expected = metrack.MetricTracker().fit(points[ids[kept]].astype(float), y[kept])
     schema = "metric string, sequence bigint, a string, b string, y int"
     table = spark.createDataFrame(rows, schema)
     table.coalesce(1).write.parquet(str(tmp_path / "source"))
@@ -211,7 +211,7 @@ WRONG = {
     "sequence": ({"sequence": "timestamp"}, {}, "sequence is timestamp; .*unix_micros"),
     "key": ({"metric": "double"}, {}, "metric is double; a key is text"),
     "labels": ({"y": "array<int>"}, {}, "y is array<int>; labels are"),
-    "estimator": ({}, {"estimator": "LMNN"}, "estimator is 'LMNN'; there are SADL"),
+    "estimator": ({}, {"estimator": "LMNN"}, "estimator is 'LMNN'; there are MetricTracker"),
     "setting": ({}, {"settings": {"lambda": 1}}, "lambda"),
     "value": ({}, {"settings": {"loss": "cubic"}}, "loss"),
     "items": ({}, {"settings": {"preprocessor": np.eye(2)}}, "pass items"),

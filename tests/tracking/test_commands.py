@@ -148,8 +148,8 @@ def test_help_tells_settings_estimator_by_estimator(monkeypatch):
         about = told[setting.estimator].partition(option)[2].partition(" --")[0]
         assert f"[default: {setting.default}]" in about
         assert setting.described.text in about or "As for" in about
-    assert "landmarks" in told["KernelSADL"].partition("--n-components")[2]
-    assert "landmarks" not in told["SADL"]
+    assert "landmarks" in told["KernelTracker"].partition("--n-components")[2]
+    assert "landmarks" not in told["MetricTracker"]
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_values_of_settings(text, value):
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        (["--estimator", "Nope"], "choose one of SADL"),
-        (["--learning-rate", "1"], "no setting of SADL"),
+        (["--estimator", "Nope"], "choose one of MetricTracker"),
+        (["--learning-rate", "1"], "no setting of MetricTracker"),
         (["--loss", "nope"], "loss='nope'; choose one of"),
         (["--layout", "tall"], "choose one of auto, wide, ids"),
         (["--layout", "ids"], "--items FILE"),
@@ -395,7 +395,7 @@ def test_csv_holds_no_formulas(folder):
 
 
 def test_a_kernel_is_tracked_and_inspected(folder):
-    kernel = "--estimator", "KernelSADL", "--n-landmarks", "16"
+    kernel = "--estimator", "KernelTracker", "--n-landmarks", "16"
     metrack_("track", "pairs.csv", "--out", "whole", *kernel)
     lines = Path("pairs.csv").read_text().splitlines(keepends=True)
     Path("growing.csv").write_text("".join(lines[:100]))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from metrack import SADL, cli
+from metrack import MetricTracker, cli
 from metrack.tracking import inspection
 from metrack.tracking.history import History
 from metrack.tracking.inspection import (
@@ -41,7 +41,7 @@ def write_pairs(path, n_pairs, names):
 
 def tracked(tmp_path, n_pairs, names):
     write_pairs(tmp_path / "pairs.jsonl", n_pairs, names)
-    learner = SADL(random_state=0)
+    learner = MetricTracker(random_state=0)
     track(Run(source=str(tmp_path / "pairs.jsonl"), out=tmp_path / "state", learner=learner))
     return Tracking.load(tmp_path / "state")
 
@@ -132,7 +132,7 @@ def test_features_that_hardly_changed_are_not_listed(tmp_path, monkeypatch, gain
 
 
 def test_what_settings_came_to_is_shown(tmp_path):
-    tracking = Tracking(SADL(), None)
+    tracking = Tracking(MetricTracker(), None)
     tracking.learner.fit(np.random.default_rng(0).normal(size=(9, 2, 4)), [1, -1, 1] * 3)
     shown = next(each for each in sections(tmp_path, tracking) if each.title == "Settings in use")
     rows = dict(shown.rows)

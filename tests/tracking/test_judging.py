@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import metrack
-from metrack import SADL
+from metrack import MetricTracker
 from metrack.storage import StateFolder
 from metrack.tracking.items import read_items
 from metrack.tracking.judging import Judging
@@ -84,7 +84,7 @@ def test_answers_are_learned(folder, monkeypatch):
     asked = re.findall(r"item, number (\d+)", said)
     # The pair at the unknown key is shown again, and the last one at the end of the input.
     pairs = np.array(asked, dtype=int).reshape(-1, 2)[[0, 1, 4]]
-    expected = SADL(random_state=0).observe_points(ITEMS)
+    expected = MetricTracker(random_state=0).observe_points(ITEMS)
     for pair, y in zip(pairs, [1, -1, 1], strict=True):
         expected.observe(ITEMS[pair][None], [y])
     assert state(metrack.load("state")) == state(expected)

@@ -172,7 +172,8 @@ def track(
     source: Source,
     out: Annotated[Path, typer.Option(help="Folder for the state; made if missing.")],
     estimator: Annotated[
-        str | None, typer.Option(help=f"{', '.join(PAIR_LEARNERS)}. SADL where none is given.")
+        str | None,
+        typer.Option(help=f"{', '.join(PAIR_LEARNERS)}. MetricTracker where none is given."),
     ] = None,
     items: ItemsOption = None,
     layout: LayoutOption = "auto",
@@ -223,7 +224,7 @@ def track(
     from metrack.tracking.saving import SavePolicy
 
     asked: Settings = dict(ctx.obj or {})
-    learner = _make_estimator(estimator or "SADL", asked)
+    learner = _make_estimator(estimator or "MetricTracker", asked)
     if estimator is not None:
         asked["estimator"] = estimator
     _track(

@@ -80,9 +80,9 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         Examples
         --------
         >>> import numpy as np
-        >>> from metrack import SADL
+        >>> from metrack import MetricTracker
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> tracker = SADL()
+        >>> tracker = MetricTracker()
         >>> for i in range(20):
         ...     rows = tracker.suggest_pairs(X, 10, random_state=i)
         ...     alike = np.abs(X[rows[:, 0], 0] - X[rows[:, 1], 0]) < 0.5
@@ -175,11 +175,11 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         Examples
         --------
         >>> import numpy as np
-        >>> from metrack import SADL
+        >>> from metrack import MetricTracker
         >>> X = np.random.default_rng(0).normal(size=(500, 3))
         >>> rows = np.random.default_rng(1).integers(500, size=(2000, 2))
         >>> y = np.where(np.abs(X[rows[:, 0], 0] - X[rows[:, 1], 0]) < 0.5, 1, -1)
-        >>> tracker = SADL().fit(X[rows[:1000]], y[:1000])
+        >>> tracker = MetricTracker().fit(X[rows[:1000]], y[:1000])
         >>> half_way = tracker.get_metric()
         >>> change = tracker.partial_fit(X[rows[1000:]], y[1000:]).change_since(half_way, X, 0)
         >>> change.low <= change.share <= change.high <= change.ahead < 0.3

@@ -21,7 +21,6 @@ from metrack.estimators.resolved import (
     REGULARIZERS,
     MirrorSettings,
     TargetSettings,
-    representation_of,
 )
 from metrack.estimators.settings import choice, positive, whole
 
@@ -34,8 +33,6 @@ AUTO_RHO_BY_WIDTH = {"l1": 0.025, "logdet": 0.25}  # over n_features
 NEEDS = {"l1": "frobenius", "logdet": "burg"}  # divergences
 L1_BY_PSD = {"exact": CONE, "on_read": ELEMENTWISE, "diagonal": DIAGONAL}
 EXACT_UP_TO, ENTRIES_UP_TO = 16, 4096  # features: beyond, steps take too long, and entries too much
-AUTO_REPLAYS, REPLAYS_UP_TO = 24, 50  # pairs, features
-REPLAYING_RATE = 0.8  # of Burg
 N_ALWAYS_ON = 12  # learners
 
 
@@ -57,7 +54,6 @@ class LadderAsked(Asked, Protocol):
 
     eta0: float | str
     first_interval: int
-    replays: int | str
 
 
 class TargetAsked(Protocol):
@@ -106,17 +102,12 @@ def margin_learner(asked: Asked, n_features: int, of_full_rank: str = "nuclear")
 def margin_ladder(asked: LadderAsked, always_on: bool, n_features: int) -> MirrorSettings:
     """Learners by mirror descent of many memory lengths: those of SADL."""
     learner = margin_learner(asked, n_features, of_full_rank="logdet")
-    replays = _replays(asked.replays, learner.representation, n_features)
-    rate = learner.learning_rate
-    if learner.divergence == "burg" and replays > 0:
-        rate = REPLAYING_RATE
     return learner._replace(
-        learning_rate=number("eta0", asked.eta0, rate),
+        learning_rate=number("eta0", asked.eta0, learner.learning_rate),
         first_interval=whole("first_interval", asked.first_interval, most=LONGEST_FIRST),
         length_ratio=4.0 if always_on else 2.0,
         on_cover=not always_on,
         n_learners=N_ALWAYS_ON if always_on else 2,
-        replays=replays,
     )
 
 
@@ -210,10 +201,3 @@ def _init(asked: Asked, divergence: str) -> str:
         )
     at_identity = asked.init == "identity" or divergence != "frobenius"
     return "identity" if at_identity else "zero"
-
-
-def _replays(asked: int | str, representation: str, n_features: int) -> int:
-    if asked == "auto":
-        cheap = representation_of(representation).cheap and n_features <= REPLAYS_UP_TO
-        return AUTO_REPLAYS if cheap else 0
-    return whole("replays", asked, or_zero=True)

@@ -149,10 +149,10 @@ class Embedding(_FitTransform, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Examples
         --------
         >>> import numpy as np
-        >>> from metrack import SADL
+        >>> from metrack import MetricTracker
         >>> pairs = np.random.default_rng(0).normal(size=(300, 2, 3))
         >>> y = np.where(np.abs(pairs[:, 0, 1] - pairs[:, 1, 1]) < 1, 1, -1)
-        >>> tracker = SADL(n_components=2).fit(pairs, y)
+        >>> tracker = MetricTracker(n_components=2).fit(pairs, y)
         >>> weight, bias = tracker.to_linear()
         >>> weight.shape, bias.shape
         ((2, 3), (2,))

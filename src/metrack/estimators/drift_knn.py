@@ -256,7 +256,7 @@ class DriftKNN(ClassifierMixin, Configurable):
         """Write all that was learned into a folder, from which `metrack.load` brings it back.
 
         What is loaded goes on exactly as this would. Labels must be text or numbers. See
-        `SADL.save`.
+        `MetricTracker.save`.
 
         Parameters
         ----------

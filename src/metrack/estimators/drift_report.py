@@ -5,12 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.estimators.base import Embedding, FrozenMetric
+from metrack.estimators.threads import exclusive
 
 
 class DriftReport(NamedTuple):
-    """What `SADL.drift_report` tells.
+    """What `MetricTracker.drift_report` tells.
 
     Attributes
     ----------
@@ -49,6 +52,36 @@ class DriftReport(NamedTuple):
             f"Pairs since the last change, or the start: {self.pairs_since_change:,}.</p>"
             f"<table><thead><tr><th>feature</th><th>share of the metric</th></tr></thead>"
             f"<tbody>{rows}</tbody></table>{more}"
+        )
+
+
+class ReportsDrift(Embedding):
+    """A learner that tells how fast things drift, and what has changed."""
+
+    effective_window_: float
+    n_pairs_seen_: int
+    last_change_: int
+
+    @exclusive
+    def drift_report(self, since: FrozenMetric | None = None, names: Any = None) -> DriftReport:
+        """How fast things drift, when they last changed, and what changed.
+
+        Parameters
+        ----------
+        since : FrozenMetric, optional
+            The metric of an earlier moment, as `get_metric` gave it then; None: the metric without
+            any preference, in which all features have the same share.
+        names : sequence (n_features,), optional
+            Of the features; by default those of the DataFrame that the points came in, else
+            numbers.
+        """
+        check_is_fitted(self)
+        change = change_of_shares(self.components_, None if since is None else since.components)
+        return DriftReport(
+            effective_window=self.effective_window_,
+            pairs_since_change=self.n_pairs_seen_ - self.last_change_,
+            features=self._named_features(names)[by_size(change)],
+            change=change,
         )
 
 

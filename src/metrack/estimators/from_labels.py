@@ -26,9 +26,9 @@ from metrack.estimators.inputs import (
     hand_names,
     restore_names,
 )
+from metrack.estimators.metric_tracker import MetricTracker
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairBuffer
-from metrack.estimators.sadl import SADL
 from metrack.estimators.settings import Configurable, Seed, whole
 from metrack.estimators.threads import exclusive
 
@@ -46,13 +46,14 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     one by one. For a learner that takes all pairs at once, such as `ITML` or `MMC`, pairs are drawn
     from all points, and there is `fit` alone.
 
-    Classes are found among neighbours: where the learner has a metric for these, as `SADL` has
-    (`SADL.for_neighbours`), it is the one of all read-outs here.
+    Classes are found among neighbours: where the learner has a metric for these, as `MetricTracker`
+    has (`MetricTracker.for_neighbours`), it is the one of all read-outs here.
 
     Parameters
     ----------
     learner : OnlineLearner or BatchLearner, optional
-        The pair learner, such as `SADL` (the default), `COMID` or `ITML`; a copy of it is fitted.
+        The pair learner, such as `MetricTracker` (the default), `COMID` or `ITML`; a copy of it is
+        fitted.
     buffer_size : int
         Number of points remembered.
     recent : float in [0, 1]
@@ -82,9 +83,9 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from sklearn.utils import shuffle
-    >>> from metrack import SADL, FromLabels
+    >>> from metrack import FromLabels, MetricTracker
     >>> X, y = shuffle(*load_wine(return_X_y=True), random_state=0)
-    >>> metric = FromLabels(SADL(), random_state=0)
+    >>> metric = FromLabels(MetricTracker(), random_state=0)
     >>> model = make_pipeline(StandardScaler(), metric, KNeighborsClassifier())
     >>> bool(cross_val_score(model, X, y).mean() > 0.95)
     True
@@ -132,7 +133,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     @online
     @exclusive
     def observe_points(self, X: PointsLike) -> Self:
-        """Learn from points without labels; see `SADL.observe_points`.
+        """Learn from points without labels; see `MetricTracker.observe_points`.
 
         Parameters
         ----------
@@ -154,7 +155,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         """Write all that was learned into a folder, from which `metrack.load` brings it back.
 
         What is loaded goes on exactly as this would: the learner, the points that are remembered
-        and what is drawn are part of it. Labels must be text or numbers. See `SADL.save`.
+        and what is drawn are part of it. Labels must be text or numbers. See `MetricTracker.save`.
 
         Parameters
         ----------
@@ -275,7 +276,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
 
     def start(self, n_features: int) -> None:
         """Forget everything, and be ready for points of so many features."""
-        learner = SADL() if self.learner is None else clone(self.learner)
+        learner = MetricTracker() if self.learner is None else clone(self.learner)
         self._check_learner(learner)
         rng = check_random_state(self.random_state)
         if learner.random_state is None:
@@ -303,7 +304,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     def _check_learner(self, learner: Any) -> None:
         if not isinstance(learner, OnlineLearner | BatchLearner):
             raise ValueError(
-                f"learner={learner!r}; it must be one of metrack's pair learners, such as SADL()"
+                f"learner={learner!r}; it must be a pair learner, such as MetricTracker()"
             )
         if learner.preprocessor is not None:
             raise ValueError("the learner has a preprocessor; leave it None, as X holds the points")

@@ -1,4 +1,4 @@
-"""What `KernelSADL`'s settings come to: linear experts, and experts on features by a kernel."""
+"""What `KernelTracker`'s settings come to: linear experts, and experts on features by a kernel."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
@@ -6,16 +6,14 @@ from typing import Annotated, Any, NamedTuple
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from metrack.engine.ensemble.basis import BasisEnsemble
-from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES
-from metrack.engine.ensemble.combiners.protocol import RECORDS
 from metrack.engine.ensemble.kernel_spaces import KernelEnsemble
 from metrack.engine.ensemble.landmarks import KernelRule
-from metrack.engine.numerics.losses import LOSSES
-from metrack.engine.numerics.records import MOST, TINY, Flag, Number, Sizes
+from metrack.engine.numerics.records import MOST, Flag, Number, Sizes
 from metrack.estimators.kinds import Row, banks_of
 from metrack.estimators.resolved import (
     KINDS,
     MOST_SPACES,
+    TRACKING,
     UNITS,
     Banks,
     BankSettings,
@@ -66,11 +64,11 @@ class KernelSpaceSettings(NamedTuple):
 
 
 class KernelSettings(NamedTuple):
-    """Linear learners, and learners on the features that landmarks give: KernelSADL.
+    """Linear learners, and learners on the features that landmarks give: KernelTracker.
 
     Attributes
     ----------
-    n_features, units, loss, spaces, combiner, output, weight_loss, cap
+    n_features, units, spaces
         As of `TrackerSettings`; spaces are those of the linear learners.
     kernel, degree, coef0
         As the settings of these names.
@@ -83,7 +81,6 @@ class KernelSettings(NamedTuple):
 
     n_features: Annotated[int, Number(1, MOST, whole=True)]
     units: Annotated[str, Name(UNITS)]
-    loss: Annotated[str, Name(LOSSES)]
     spaces: Annotated[tuple[SpaceSettings, ...], Spaces(SpaceSettings, MOST_SPACES)]
     kernel: Annotated[str | Callable[..., Any], KernelName()]
     degree: Annotated[float, Number()]
@@ -93,10 +90,6 @@ class KernelSettings(NamedTuple):
     kernel_spaces: Annotated[
         tuple[KernelSpaceSettings, ...], Spaces(KernelSpaceSettings, MOST_SPACES)
     ]
-    combiner: Annotated[str, Name(RECORDS)]
-    output: Annotated[str, Name(OUTPUTS)]
-    weight_loss: Annotated[str, Name(WEIGHT_LOSSES)]
-    cap: Annotated[float, Number(TINY)]
 
     @property
     def kind(self) -> str:
@@ -115,14 +108,14 @@ class KernelSettings(NamedTuple):
             BasisEnsemble(
                 self.n_landmarks,
                 [bank.build(self._size(bank)) for bank in space.banks],
-                linear.combination,
+                TRACKING,
                 scaled=True,
             )
             for space in self.kernel_spaces
         ]
         gammas = tuple(space.gamma for space in self.kernel_spaces)
         rule = KernelRule(self.kernel, gammas, self.relative, self.degree, self.coef0)
-        return KernelEnsemble(linear.spaces, linear.views, kernel, rule, linear.combination)
+        return KernelEnsemble(linear.spaces, linear.views, kernel, rule, TRACKING)
 
     def dimensions(self) -> list[int]:
         """On how many features, or directions of a basis, each bank works."""

@@ -162,9 +162,9 @@ class OnlineLearner(Asking):
         Examples
         --------
         >>> import numpy as np
-        >>> from metrack import SADL
+        >>> from metrack import MetricTracker
         >>> X = np.random.default_rng(0).normal(size=(500, 3)) * [1.0, 5.0, 1.0]
-        >>> SADL().observe_points(X).top_features(n=1)[0][0]
+        >>> MetricTracker().observe_points(X).top_features(n=1)[0][0]
         1
         """
         fitted = hasattr(self, "engine_")
@@ -204,9 +204,9 @@ class OnlineLearner(Asking):
         Returns
         -------
         int
-            How many judgements were found among those that may be replayed: of `SADL` the last
-            1,024, and up to 1,024 of each kind from all the past; above 384 features the last 64.
-            None where nothing is replayed.
+            How many judgements were found among those that may be replayed: of `MetricTracker` the
+            last 1,024, and up to 1,024 of each kind from all the past; above 384 features the last
+            64. None where nothing is replayed.
         """
         check_is_fitted(self)
         batch, start = PairBatch(pairs, self.preprocessor_, self.n_features_in_), self._start_of()
@@ -317,10 +317,10 @@ class OnlineLearner(Asking):
         """The embedding of this moment for neighbours and clusters.
 
         Pairs tell which distances are large and which small; among near neighbours, what counts is
-        how much points of the same class differ in each direction. Where `SADL` has several kinds
-        of experts, this metric is therefore a geometric mean of the one of `transform` and of the
-        inverse covariance of the latest similar pairs. For all other learners it is the one of
-        `transform`.
+        how much points of the same class differ in each direction. Where `MetricTracker` has
+        several kinds of experts, this metric is therefore a geometric mean of the one of
+        `transform` and of the inverse covariance of the latest similar pairs. For all other
+        learners it is the one of `transform`.
 
         Returns
         -------

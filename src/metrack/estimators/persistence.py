@@ -80,7 +80,7 @@ def load(path: str | Path | bytes | bytearray | memoryview, preprocessor: Any = 
 
     Returns
     -------
-    COMID, SADL, KernelSADL, OnlineITML, LEGO, POLA, OASIS, FromLabels or DriftKNN
+    COMID, MetricTracker, KernelTracker, OnlineITML, LEGO, POLA, OASIS, FromLabels or DriftKNN
 
     Raises
     ------
@@ -113,8 +113,8 @@ def dump(learner: Any, single: bool = False) -> bytes:
 
     Parameters
     ----------
-    learner : COMID, SADL, KernelSADL, OnlineITML, LEGO, POLA, OASIS, FromLabels or DriftKNN
-    single : bool
+    learner : COMID, MetricTracker, KernelTracker, OnlineITML, LEGO, POLA, OASIS, FromLabels or
+    DriftKNN single : bool
         In single precision: half the size. What is loaded then is the same metric but for
         rounding, and goes on almost as the learner would, but not bit for bit.
     """

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, Protocol
 
 from metrack.engine.ensemble.bank import Bank
 from metrack.engine.ensemble.basis import BasisEnsemble
-from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES, Combination
+from metrack.engine.ensemble.combine import CAPPED, OUTPUTS, WEIGHT_LOSSES, Combination
 from metrack.engine.ensemble.combiners.protocol import RECORDS
 from metrack.engine.ensemble.cover import LONGEST_FIRST
 from metrack.engine.ensemble.ensemble import Ensemble
@@ -31,6 +31,12 @@ INITS = ("zero", "identity")
 UNITS = ("root_mean_square", "data")  # in which differences are measured
 MOST_AT_START = 64  # learners
 MOST_SPACES = 8
+
+
+# How a tracker's experts are combined.
+TRACKING = Combination(
+    LOSSES["hinge"], RECORDS["adaptive_share"], OUTPUTS["average"], CAPPED, cap=4.0, balanced=True
+)
 
 
 class Name:
@@ -112,7 +118,7 @@ class MirrorSettings(NamedTuple):
 
     Attributes
     ----------
-    loss, divergence, regularizer, rho, schedule, step, init, replays
+    loss, divergence, regularizer, rho, schedule, step, init
         As the settings of these names, without "auto".
     learning_rate : float
         Of a memory of length 1; a learner's rate is this over the root of its memory length.
@@ -143,7 +149,6 @@ class MirrorSettings(NamedTuple):
     length_ratio: Annotated[float, Number(1.0)] = 2.0
     on_cover: Annotated[bool, Flag()] = False
     n_learners: Annotated[int, Number(1, MOST_AT_START, whole=True)] = 1
-    replays: Annotated[int, Number(0, MOST, whole=True)] = 0
 
     @property
     def width(self) -> int:
@@ -169,7 +174,6 @@ class MirrorSettings(NamedTuple):
             rho=self.rho,
             capacity=self.capacity,
             first_interval=self.first_interval if self.on_cover else 0,
-            replays=self.replays,
         )
         return MirrorBank(
             n_features,
@@ -225,7 +229,13 @@ class EnsembleSettings(NamedTuple):
 
     def build(self) -> Ensemble:
         """The learners and their combiner, at their start."""
-        combination = combination_of(self, balanced=False)
+        combination = Combination(
+            LOSSES[self.loss],
+            RECORDS[self.combiner],
+            OUTPUTS[self.output],
+            WEIGHT_LOSSES[self.weight_loss],
+            self.cap,
+        )
         sizes = zip(self.banks, self.dimensions(), strict=True)
         banks = [bank.build(size) for bank, size in sizes]
         return Ensemble(self.n_features, banks, combination, _scaled(self.units))
@@ -310,41 +320,31 @@ class Spaces:
 
 
 class TrackerSettings(NamedTuple):
-    """Learners of several kinds on several features of the same pairs, under one combiner: SADL.
+    """Learners of several kinds on several features of the same pairs: MetricTracker.
 
     Attributes
     ----------
+    n_features, units
+        As of `EnsembleSettings`.
     spaces : tuple of SpaceSettings
         Which learners see which features.
-    n_features, units, loss, combiner, output, weight_loss, cap
-        As of `EnsembleSettings`.
     """
 
     n_features: Annotated[int, Number(1, MOST, whole=True)]
     units: Annotated[str, Name(UNITS)]
-    loss: Annotated[str, Name(LOSSES)]
     spaces: Annotated[tuple[SpaceSettings, ...], Spaces(SpaceSettings, MOST_SPACES)]
-    combiner: Annotated[str, Name(RECORDS)]
-    output: Annotated[str, Name(OUTPUTS)]
-    weight_loss: Annotated[str, Name(WEIGHT_LOSSES)]
-    cap: Annotated[float, Number(TINY)]
 
     @property
     def kind(self) -> str:
         """Under which they are saved."""
         return "tracker"
 
-    @property
-    def combination(self) -> Combination:
-        """How experts are combined."""
-        return combination_of(self, balanced=True)
-
     def build(self) -> SpacesEnsemble:
         """The learners and their combiner, at their start."""
         scaled = _scaled(self.units)
-        spaces = [each.build(self.n_features, self.combination, scaled) for each in self.spaces]
+        spaces = [each.build(self.n_features, TRACKING, scaled) for each in self.spaces]
         views = [each.view for each in self.spaces]
-        return SpacesEnsemble(self.n_features, spaces, views, self.combination)
+        return SpacesEnsemble(self.n_features, spaces, views, TRACKING)
 
     def dimensions(self) -> list[int]:
         """How many features or directions the learners of each bank have."""
@@ -489,18 +489,6 @@ def _text(value: Any) -> str:
 def representation_of(name: str) -> Representation:
     """A representation by its name."""
     return next(each for each in REPRESENTATIONS.values() if each.name == name)
-
-
-def combination_of(resolved: Any, balanced: bool) -> Combination:
-    """How experts are combined, by the names of the choices."""
-    return Combination(
-        LOSSES[resolved.loss],
-        RECORDS[resolved.combiner],
-        OUTPUTS[resolved.output],
-        WEIGHT_LOSSES[resolved.weight_loss],
-        resolved.cap,
-        balanced,
-    )
 
 
 def _scaled(units: str) -> bool:

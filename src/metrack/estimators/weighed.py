@@ -55,11 +55,6 @@ class Round(NamedTuple):
 class WeighedLearner(EnsembleLearner):
     """An ensemble of experts, whose weights tell how fast things drift."""
 
-    def _draws(self, n_pairs: int, rng: np.random.RandomState | None = None) -> Floats:
-        sampling = self.resolved_.output == "sample"
-        draws: Floats = (rng or self.rng_).random_sample(n_pairs if sampling else 0)
-        return draws
-
     @property
     @exclusive
     def scales_(self) -> Floats:
@@ -87,12 +82,6 @@ class WeighedLearner(EnsembleLearner):
 
     @property
     @exclusive
-    def selected_scale_(self) -> float:
-        """Memory length that predicted last."""
-        return float(self.scales_[self._selected()])
-
-    @property
-    @exclusive
     def experts_(self) -> list[Expert]:
         """Kind, memory length, rate and weight of every active learner."""
         check_is_fitted(self)
@@ -117,16 +106,9 @@ class WeighedLearner(EnsembleLearner):
         experts, n_active = self.engine_.experts, self.engine_.n_active
         return Round(experts.p[:n_active].copy(), experts.losses[:n_active].copy())
 
-    def _selected(self) -> int:
-        if self.resolved_.output == "sample":
-            return int(self.engine_.counters["selected"][0])
-        return int(np.argmax(self.weights_))
-
     def _mu(self) -> float:
         p = self.weights_
-        if self.resolved_.output == "average":
-            return max(1.0, float(p @ self.engine_.mu[: len(p)]))  # a mean of >= 1, rounded
-        return float(self.engine_.mu[self._selected()])
+        return max(1.0, float(p @ self.engine_.mu[: len(p)]))  # a mean of >= 1, rounded
 
 
 def spaces_of(engine: SpacesEnsemble, others: Iterable[str] = ()) -> list[str]:

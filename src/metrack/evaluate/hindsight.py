@@ -92,14 +92,14 @@ def best_fixed(
     Examples
     --------
     >>> import numpy as np
-    >>> from metrack import SADL
+    >>> from metrack import MetricTracker
     >>> from metrack.evaluate import best_fixed, static_regret
     >>> pairs = np.random.default_rng(0).normal(size=(500, 2, 4))
     >>> y = np.where(np.abs(pairs[:, 0, 0] - pairs[:, 1, 0]) < 1, 1, -1)
     >>> best = best_fixed(pairs, y)
     >>> int(np.argmax(np.diag(best.M)))  # the feature that matters
     0
-    >>> regret = static_regret(SADL().observe(pairs, y), best.losses)
+    >>> regret = static_regret(MetricTracker().observe(pairs, y), best.losses)
     >>> regret.shape
     (500,)
     """

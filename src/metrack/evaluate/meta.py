@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from metrack.checks import Bools, Floats, Ints
 from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
-from metrack.estimators.sadl import SADL
+from metrack.estimators.weighed import WeighedLearner
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,14 @@ class MetaRegret:
         return bool(self.within.all())
 
 
-def trace(tracker: SADL, pairs: ArrayLike, y: ArrayLike) -> Trace:
+def trace(tracker: WeighedLearner, pairs: ArrayLike, y: ArrayLike) -> Trace:
     """Let a tracker observe pairs one at a time, and record what its combiner did.
 
     The tracker ends up as after ``tracker.observe(pairs, y)``, bit for bit.
 
     Parameters
     ----------
-    tracker : SADL
+    tracker : SADL, MetricTracker or KernelTracker
         New, or with any past.
     pairs, y : pairs and their labels
         As ``observe`` takes them.
@@ -114,8 +114,10 @@ def trace(tracker: SADL, pairs: ArrayLike, y: ArrayLike) -> Trace:
     >>> bool(np.allclose(seen.p.sum(axis=1), 1))
     True
     """
-    if not isinstance(tracker, SADL):
-        raise ValueError(f"trace needs a SADL, which has several learners; got {tracker!r}")
+    if not isinstance(tracker, WeighedLearner):
+        raise ValueError(
+            f"trace needs a SADL or a tracker, which have several learners; got {tracker!r}"
+        )
     n_before = tracker.n_pairs_seen_ if hasattr(tracker, "n_features_in_") else 0
     rows, labels = np.asarray(pairs), _check(tracker, pairs, y)
     losses, p, told = np.empty(len(labels)), [], []
@@ -181,7 +183,7 @@ def _activated(trace: Trace) -> tuple[Ints, Ints]:
     return np.concatenate(starts), scales
 
 
-def _check(tracker: SADL, pairs: ArrayLike, y: ArrayLike) -> Floats:
+def _check(tracker: WeighedLearner, pairs: ArrayLike, y: ArrayLike) -> Floats:
     """Refuse bad input before the first pair is learned; returns the labels."""
     fitted = hasattr(tracker, "n_features_in_")
     preprocessor = tracker.preprocessor_ if fitted else check_preprocessor(tracker.preprocessor)

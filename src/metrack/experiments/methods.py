@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 from metrack.checks import Floats, Ints
 from metrack.estimators.comid import COMID
 from metrack.estimators.lmnn import LMNN
+from metrack.estimators.metric_tracker import MetricTracker
 from metrack.estimators.online_itml import OnlineITML
 from metrack.estimators.sadl import SADL
 from metrack.estimators.sliding_window import SlidingWindow
@@ -102,7 +103,7 @@ def _window(window: int, **settings: Any) -> Refitted:
 
 
 METHODS: dict[str, Callable[..., Any]] = {
-    "sadl": SADL,
+    "tracker": MetricTracker,
     "sadl-published": SADL.as_published,
     "comid-high": lambda **settings: COMID(**PAPER | settings),
     "comid-low": lambda **settings: COMID(**PAPER | settings),

@@ -5,7 +5,7 @@ all else by cross-validation. Here every candidate follows the same streams, who
 uses: the two single rates a stretch of moderate drift and of none, where only the second half
 counts, once they have converged; all others the whole schedule. Chosen is the best by k-NN error,
 and for clusters the best by the share of evaluations with an NMI above 0.8, if that is higher by a
-point or more. SADL's default is not tuned.
+point or more. MetricTracker's default is not tuned.
 """
 
 import json
@@ -238,7 +238,7 @@ def tune(out: Path, n_trials: int, n_jobs: int) -> None:
             "versions": versions(),
             "n_trials": n_trials,
             "settings": {
-                schedule: {"sadl": default}
+                schedule: {"tracker": default}
                 | {search.problem.method: chosen(search) for search in group}
                 for schedule, group in by_schedule.items()
             },

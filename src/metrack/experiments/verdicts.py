@@ -16,7 +16,7 @@ from metrack.experiments.summary import Numbers, mean_interval, recovery_times
 
 LABELLED = ("lmnn", "lmnn-window")  # are given the classes of points, not judgements of pairs
 PAIRS_ONLY = ", of pairs"  # ends the name of a claim about the others alone
-OURS, THEIRS = "sadl", "sadl-published"
+OURS, THEIRS = "tracker", "sadl-published"
 PUBLISHED = (THEIRS, "comid-high", "comid-low", "lmnn", "online-itml")
 MEASURES = {"knn_error": "k-NN error", "p_nmi": f"P(NMI > {LEVEL})"}
 
@@ -165,7 +165,7 @@ def _published(field: Field) -> list[Claim]:
 def _tracks_best(field: Field, measure: str) -> Claim:
     rival = field.best(PUBLISHED[1:], measure, field.whole)
     return _claim(
-        f"published SADL is best, {MEASURES[measure]}",
+        f"published MetricTracker is best, {MEASURES[measure]}",
         "paper",
         f"COMID-SADL as published tracks best of the paper's five methods, by {MEASURES[measure]}",
         field.lead(THEIRS, rival, measure, field.whole),
@@ -184,8 +184,8 @@ def _aims(field: Field, rivals: Sequence[str], words: str, among: str) -> list[C
         rival = field.best(rivals, measure, field.whole)
         lead = field.lead(OURS, rival, measure, field.whole)
         ranking = _ranking(field, everybody, measure, field.whole)
-        claim = f"SADL's default {does} of {words}"
-        found.append(_claim(f"SADL(): {title}{among}", "aim", claim, lead, ranking))
+        claim = f"MetricTracker's default {does} of {words}"
+        found.append(_claim(f"MetricTracker(): {title}{among}", "aim", claim, lead, ranking))
     found.append(_in_every_segment(field, rivals, words, among))
     sooner = _weakest(
         field.sooner(OURS, field.first(rivals, switch), switch)
@@ -193,9 +193,9 @@ def _aims(field: Field, rivals: Sequence[str], words: str, among: str) -> list[C
     )
     found.append(
         _claim(
-            f"SADL(): recovers first{among}",
+            f"MetricTracker(): recovers first{among}",
             "aim",
-            f"SADL's default recovers first of {words} from both switches",
+            f"MetricTracker's default recovers first of {words} from both switches",
             sooner,
             _recoveries(field, everybody),
             of=" of trials",
@@ -218,9 +218,9 @@ def _in_every_segment(field: Field, rivals: Sequence[str], words: str, among: st
                 not_best.append(f"{level} {rival} in {segment.name} ({pair})")
     weakest = _weakest(leads)
     claim = _claim(
-        f"SADL(): best in every segment{among}",
+        f"MetricTracker(): best in every segment{among}",
         "aim",
-        f"SADL's default is best of {words} in every segment, on both measures",
+        f"MetricTracker's default is best of {words} in every segment, on both measures",
         weakest,
         "; ".join(not_best) or "in each by k-NN error and by P(NMI > 0.8)",
     )

@@ -12,7 +12,7 @@ from metrack.checks import Floats
 from metrack.engine.ensemble.bank import Predictions
 from metrack.engine.ensemble.calibration import MEMORY, Calibration, calibrate, new_calibration
 from metrack.estimators.online import OnlineLearner
-from metrack.estimators.sadl import SADL
+from metrack.estimators.weighed import WeighedLearner
 from metrack.storage import Arrays
 from metrack.tracking.history import FIRST_WIDTH, History, last_change
 
@@ -145,7 +145,7 @@ class Course:
 
 def weights_of(learner: OnlineLearner) -> Floats:
     """Trust in each expert; none where there is a single learner."""
-    return learner.weights_ if isinstance(learner, SADL) else np.empty(0)
+    return learner.weights_ if isinstance(learner, WeighedLearner) else np.empty(0)
 
 
 def _padded(rows: Floats, width: int) -> Floats:

@@ -19,8 +19,6 @@ from metrack.serve.metric_rows import Row
 from metrack.serve.teaching import Teaching
 from metrack.storage import to_bytes
 
-MOST_REPLAYS = 1000  # steps a pair; one that asks for millions would be learned for days
-
 
 class Registry:
     """The metrics of a database.
@@ -155,9 +153,6 @@ class Registry:
             known = ", ".join(MATRIX_LEARNERS)
             raise Refused(422, f"estimator {config.estimator!r}; choose one of {known}")
         self.limits.check("features", config.n_features, "features")
-        replays = config.settings.get("replays")
-        if isinstance(replays, int | float) and replays > MOST_REPLAYS:
-            raise Refused(422, f"replays={replays}; at most {MOST_REPLAYS}")
         if "preprocessor" in config.settings:
             raise Refused(422, "preprocessor is no setting here; put points to …/items")
         if config.features is not None and len(config.features) != config.n_features:

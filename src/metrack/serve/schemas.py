@@ -20,12 +20,12 @@ class MetricBody(Body):
     """A metric to make."""
 
     n_features: Annotated[int, Field(ge=1)]
-    estimator: Text = "SADL"
+    estimator: Text = "MetricTracker"
     settings: dict[Text, float | str | None] = {}
     features: list[Text] | None = None
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"n_features": 3, "estimator": "SADL"}]}
+        json_schema_extra={"examples": [{"n_features": 3, "estimator": "MetricTracker"}]}
     )
 
 

@@ -31,7 +31,7 @@ RECENT_TYPE = np.dtype([("sequence", np.int64), ("digest", np.uint64)])
 class Recipe(NamedTuple):
     """How trackers are made, and what they are asked for; it travels to the workers."""
 
-    estimator: str = "SADL"
+    estimator: str = "MetricTracker"
     settings: Mapping[str, Any] = {}
     start: bytes | None = None  # the state with which a new key starts
     key: str = "metric"

@@ -31,7 +31,7 @@ def track(
     settings: Mapping[str, Any] | None = None,
     *,
     order: str = "sequence",
-    estimator: str = "SADL",
+    estimator: str = "MetricTracker",
     items: Any = None,
     start: OnlineLearner | None = None,
     states_every: int = 1,
@@ -54,7 +54,7 @@ def track(
         Column of sequence numbers: whole, and growing within a key. A row whose number has been
         learned is not learned again; one that comes after a later one is set aside as late.
     estimator : str
-        Which learner: "SADL", "COMID", "OnlineITML", "LEGO" or "POLA".
+        Which learner: "MetricTracker", "COMID", "OnlineITML", "LEGO" or "POLA".
     items : DataFrame, optional
         Columns ``id`` and ``embedding``, arrays of numbers; not streaming.
     start : fitted learner, optional
@@ -139,7 +139,7 @@ def _recipe(
     if start is not None:
         if type(start).__name__ not in PAIR_LEARNERS:
             raise TypeError(f"start is a {type(start).__name__}, which learns no pairs")
-        if settings or estimator != "SADL":
+        if settings or estimator != "MetricTracker":
             raise ValueError("start brings its own learner and settings: leave these out")
         _check_repeatable(start)
         return Recipe(start=dump(start))

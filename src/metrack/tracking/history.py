@@ -11,7 +11,7 @@ import numpy as np
 
 from metrack.checks import Floats
 from metrack.engine.numerics.records import MOST, Number, floats
-from metrack.estimators.kernel_sadl import KernelSADL
+from metrack.estimators.kernel_tracker import KernelTracker
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.weighed import WeighedLearner
 from metrack.storage import Arrays
@@ -125,7 +125,7 @@ def last_change(learner: OnlineLearner) -> int | None:
 
 def shares_of(learner: OnlineLearner) -> Floats:
     """Each feature's share of the metric's trace; 0 where the metric is no matrix on features."""
-    if isinstance(learner, KernelSADL):
+    if isinstance(learner, KernelTracker):
         return np.zeros(learner.n_features_in_)
     traces: Floats = np.einsum("ij,ij->j", learner.components_, learner.components_)
     total = traces.sum()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from metrack.checks import Floats
-from metrack.estimators.kernel_sadl import KernelSADL
+from metrack.estimators.kernel_tracker import KernelTracker
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.resolved import rows as rows_of
 from metrack.estimators.weighed import Expert, WeighedLearner
@@ -58,7 +58,7 @@ def sections(path: Path, tracking: Tracking) -> list[Section]:
         columns = ["learners", "last pairs", "rate", "weight"]
         found.append(Section("Trust in experts", columns, trust))
     found.append(Section("Settings in use", ["", ""], rows_of(learner.resolved_)))
-    if isinstance(learner, KernelSADL):
+    if isinstance(learner, KernelTracker):
         found.append(_landmarks(learner, feature_names(tracking)))
     else:
         found.append(_features(tracking))
@@ -70,7 +70,7 @@ def _kind(expert: Expert) -> str:
     return expert.kind if expert.space == "linear" else f"{expert.kind}, {expert.space}"
 
 
-def _landmarks(learner: KernelSADL, names: Sequence[str]) -> Section:
+def _landmarks(learner: KernelTracker, names: Sequence[str]) -> Section:
     """The points that the metric tells most from others."""
     points = learner.landmarks_
     spread, middle = points.std(axis=0) if len(points) else 1.0, np.median(points, axis=0)
@@ -119,7 +119,7 @@ def _summary(tracking: Tracking) -> Iterable[tuple[str, str]]:
     yield "features", f"{learner.n_features_in_:,}"
     matter = directions_that_matter(spectrum(learner))
     yield "directions that matter", f"{matter:,} hold {MOST:.0%} of the metric"
-    if isinstance(learner, KernelSADL):
+    if isinstance(learner, KernelTracker):
         for space, weight in trusted_spaces(learner):
             yield f"trust in {space}", f"{weight:.1%}"
     else:
@@ -149,7 +149,7 @@ def _described(learner: OnlineLearner) -> str:
 
 def spectrum(learner: OnlineLearner) -> Floats:
     """Eigenvalues of the metric, the largest first; of a kernel's, the landmarks' spread."""
-    if isinstance(learner, KernelSADL):
+    if isinstance(learner, KernelTracker):
         embedded = learner.transform(learner.landmarks_)
         singular = np.linalg.svd(embedded - embedded.mean(axis=0), compute_uv=False)
         return singular[: learner.landmarks_.shape[0]] ** 2
@@ -157,7 +157,7 @@ def spectrum(learner: OnlineLearner) -> Floats:
     return np.sort(values)[::-1]
 
 
-def trusted_spaces(learner: KernelSADL) -> list[tuple[str, float]]:
+def trusted_spaces(learner: KernelTracker) -> list[tuple[str, float]]:
     """Weight of the experts of each space: the points' own, and a kernel's."""
     found: dict[str, float] = {}
     for each in learner.experts_:

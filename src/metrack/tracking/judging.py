@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrack.estimators.sadl import SADL
+from metrack.estimators.metric_tracker import MetricTracker
 from metrack.storage import State, StateFolder, has_state
 from metrack.tracking.items import Items, Mark, check_unchanged
 from metrack.tracking.layouts import Rows
@@ -31,7 +31,7 @@ def begin(state: Path, items: Items) -> Tracking:
         tracking = Tracking.load(state, items)
         check_unchanged(items, tracking.mark, str(state))
     else:
-        learner = SADL(random_state=0, preprocessor=items.points)
+        learner = MetricTracker(random_state=0, preprocessor=items.points)
         n_features = items.points.shape[1]
         if learner.takes_points(n_features):
             learner.observe_points(items.points)

@@ -15,13 +15,13 @@ from tests.estimators.learners import make_stream, state
 
 # Estimator, features before and after, the representation that the new width asks for.
 WIDENED = {
-    "SADL": (SADL(experts="cover"), 3, 120, SPECTRAL),
-    "SADL-without-replays": (SADL(experts="cover"), 40, 60, DENSE_FACTOR),
-    "SADL-sample": (SADL(experts="cover", output="sample", random_state=0), 3, 120, SPECTRAL),
+    "SADL": (SADL(), 3, 120, SPECTRAL),
+    "SADL-40": (SADL(), 40, 60, DENSE_FACTOR),
+    "SADL-sample": (SADL(output="sample", random_state=0), 3, 120, SPECTRAL),
     "COMID": (COMID(), 3, 120, SPECTRAL),
     "COMID-burg": (COMID(divergence="burg", regularizer="nuclear", rho=0.01), 6, 30, SPECTRAL),
     "COMID-von_neumann": (COMID(divergence="von_neumann", n_components=3), 4, 40, SPECTRAL),
-    "SADL-frame": (SADL(experts="cover", n_components=2), 4, 40, SPECTRAL),
+    "SADL-frame": (SADL(n_components=2), 4, 40, SPECTRAL),
     "SADL-frame-burg": (SADL(divergence="burg", rho=0.0, n_components=5), 6, 40, SPECTRAL),
     "COMID-l1": (COMID(regularizer="l1"), 6, 20, ELEMENTWISE),
     "COMID-l1-diagonal": (COMID(regularizer="l1", psd="diagonal"), 6, 20, DIAGONAL),

@@ -33,8 +33,8 @@ def batch(u, y):
     return Pairs(u.ravel().copy(), np.arange(N), np.empty(0, np.int64), y)
 
 
-def margin_bank(first_interval=1, divergence=BURG, replays=2, rate=0.5):
-    rule = Rule(HINGE, divergence, IMPLICIT, CONSTANT, 0.0, N, first_interval, replays)
+def margin_bank(first_interval=1, divergence=BURG, rate=0.5):
+    rule = Rule(HINGE, divergence, IMPLICIT, CONSTANT, 0.0, N, first_interval)
     representation = DENSE_FACTOR if divergence == BURG else SPECTRAL
     on_cover = first_interval > 0
     ladder = Ladder(rate, max(first_interval, 1), 2.0 if on_cover else 4.0)

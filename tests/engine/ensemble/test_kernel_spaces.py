@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from metrack.engine.ensemble import kernel_spaces
 from metrack.engine.ensemble.kernel_spaces import block_of
 from metrack.engine.numerics.pairs import Pairs, PointPairs
-from metrack.estimators.kernel_sadl import KernelSADL
+from metrack.estimators.kernel_tracker import KernelTracker
 from tests.engine.ensemble.test_basis import dense, stream, tracker
 
 EMPTY = np.empty(0, np.int64)
@@ -31,7 +31,7 @@ def moving(n_pairs, speed, n=3, seed=0):
 
 
 def learned(n_landmarks=16, n=3, **settings):
-    return KernelSADL(n_landmarks=n_landmarks, **settings).resolve(n).build()
+    return KernelTracker(n_landmarks=n_landmarks, **settings).resolve(n).build()
 
 
 def matrices(ensemble):
@@ -154,7 +154,7 @@ def test_the_mixture_is_over_the_experts_of_all_spaces():
 
 def test_the_linear_spaces_learn_as_if_they_were_alone():
     ensemble, pairs = learned(), moving(300, 0.0)
-    other = KernelSADL().resolve(3).linear.build()
+    other = KernelTracker().resolve(3).linear.build()
     ensemble.observe_points(pairs, np.empty(0))
     other.observe(pairs.u, np.empty(0))
     for space, alone in zip(ensemble.spaces, other.spaces, strict=False):

@@ -110,7 +110,7 @@ def test_without_replays_a_margin_learner_is_comid():
     """The same learner as a bank of its own representation and rule has it, bit for bit."""
     u, y = stream()
     pace = Pace(np.array([0.1]), np.array([0.0]), np.array([0]), np.array([1]), np.ones(1))
-    rule = Rule(HINGE, BURG, IMPLICIT, CONSTANT, 0.0, N, 0, 0)
+    rule = Rule(HINGE, BURG, IMPLICIT, CONSTANT, 0.0, N, 0)
     ours, theirs = AlwaysOnBank(N, Margin(), pace), MirrorBank(N, rule, Ladder(0.1), DENSE_FACTOR)
     for bank in (ours, theirs):
         learn(bank, u, y)
@@ -322,7 +322,7 @@ def test_regret_on_every_interval(seed):
 
 
 def test_it_is_for_experts_that_are_always_on():
-    rule = Rule(HINGE, BURG, IMPLICIT, CONSTANT, 0.0, N, 1, 0)
+    rule = Rule(HINGE, BURG, IMPLICIT, CONSTANT, 0.0, N, 1)
     bank = MirrorBank(N, rule, Ladder(0.1), DENSE_FACTOR, 2)
     with pytest.raises(ValueError, match="always on"):
         Ensemble(N, [bank], Combination(HINGE, SHARE.record), True)

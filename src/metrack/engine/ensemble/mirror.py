@@ -1,4 +1,4 @@
-"""The bank of margin learners: composite mirror descent, one step a pair, and replays.
+"""The bank of margin learners: composite mirror descent, one step a pair.
 
 COMID is such a bank of one learner. On the dyadic cover a learner is one level: it starts anew with
 each interval, from the iterate of the next shorter level. There the bank grows as time goes by.
@@ -17,20 +17,10 @@ from metrack.engine.ensemble.cover import (
     n_active_levels,
     time_on_cover,
 )
-from metrack.engine.ensemble.replay import (
-    GENERATOR,
-    LONGEST,
-    SHORTEST,
-    Material,
-    Replayed,
-    ago,
-    draw,
-    replayed,
-    replayed_y,
-)
+from metrack.engine.ensemble.replay import Material
 from metrack.engine.numerics.divergences import DIVERGENCES, LARGEST, gain
 from metrack.engine.numerics.factored import Factored
-from metrack.engine.numerics.kernels import Floats, Record, inner, kernel, routine
+from metrack.engine.numerics.kernels import Floats, inner, kernel
 from metrack.engine.numerics.losses import LOSSES, Kind
 from metrack.engine.numerics.pairs import Difference, difference, sign
 from metrack.engine.numerics.records import MOST, TINY, Choice, Number, floats
@@ -64,7 +54,6 @@ class Rule(NamedTuple):
     capacity: Annotated[int, Number(1, MOST, whole=True)]  # of a learner's rank
     # Of the dyadic cover; 0: all learners are always on.
     first_interval: Annotated[int, Number(0, LONGEST_FIRST, whole=True)]
-    replays: Annotated[int, Number(0, MOST, whole=True)]  # recent pairs replayed after each
 
 
 class Ladder(NamedTuple):
@@ -89,7 +78,6 @@ class State(NamedTuple):
 
     learners: Any
     rates: Rates
-    generator: Record
 
 
 class Lesson(NamedTuple):
@@ -105,7 +93,6 @@ class Work(NamedTuple):
 
     scratch: Any
     full: Floats
-    replayed: Replayed
 
 
 class MirrorBank:
@@ -141,7 +128,6 @@ class MirrorBank:
             n_learners, n_features, self.geometry, identity
         )
         self.rates = self._new_rates(0, n_learners)
-        self.generator: Record = GENERATOR()
 
     @property
     def representation(self) -> Representation:
@@ -160,8 +146,8 @@ class MirrorBank:
 
     @property
     def recent(self) -> int:
-        """How many of the last pairs must be kept, to be replayed."""
-        return LONGEST if self.rule.replays > 0 else 0
+        """How many of the last pairs must be kept, to be replayed: none."""
+        return 0
 
     @property
     def name(self) -> str:
@@ -194,8 +180,8 @@ class MirrorBank:
         done, n, n_pairs = 0, self.n_features, len(material.chunk.y)
         while done < n_pairs:
             scratch = self.representation.make_scratch(self.learners, n)
-            work = Work(scratch, np.zeros(n), Replayed(np.empty(n), np.arange(n)))
-            state = State(self.learners, self.rates, self.generator)
+            work = Work(scratch, np.zeros(n))
+            state = State(self.learners, self.rates)
             done = learn(state, self.rule, material, done, predictions, work)
             if done < n_pairs:
                 self._make_room()
@@ -233,7 +219,6 @@ class MirrorBank:
             learners = self.representation.adopt(source, self.learners, self.geometry)
         self.learners = learners
         self.rates = self._new_rates(0, len(old.mu))
-        self.generator = old.generator
 
     def check(self, n_features: int) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
@@ -300,8 +285,6 @@ def learn(
             y = chunk.y[row]
             asked = Question(rate * abs(y), sign(y), q, mu, norm)
             _take_step(learners, work.scratch, j, rule, Lesson(u, asked, rates.rho[j]))
-        if rule.replays > 0 and chunk.y[row] != 0.0:
-            _replay(state, rule, material, row, work, n)
     return chunk.y.size
 
 
@@ -322,31 +305,3 @@ def _take_step(learners: Any, scratch: Any, j: int, rule: Rule, lesson: Lesson) 
     learners.mu[j] = min(max(asked.mu + gain(divergence, asked.mu, b), 1.0), LARGEST)
     step = Step(asked.q, b, asked.e * lesson.rho)
     update(learners, scratch, j, Geometry(divergence, rule.capacity), lesson.u, step)
-
-
-@routine
-def _replay(
-    state: State,
-    rule: Rule,
-    material: Material,
-    row: int,
-    work: Work,
-    n: int,
-) -> None:
-    """Further steps of the first n learners, on recent pairs: as many as their intervals have."""
-    learners, rates = state.learners, state.rates
-    geometry = Geometry(rule.divergence, rule.capacity)
-    for _ in range(rule.replays):
-        drawn = draw(state.generator)
-        for j in range(n):
-            length = rates.length[j]
-            if length < SHORTEST or length > LONGEST:
-                continue
-            if is_full(learners, rule.capacity):
-                return  # there is room again before the next pair
-            again = row - ago(drawn, material.chunk.seen + row + 1, length)
-            u, y = replayed(material, again, work.replayed), replayed_y(material, again)
-            q = squared_distance(learners, work.scratch, j, geometry, u)
-            rate = rates.rate[j] * abs(y)
-            asked = Question(rate, sign(y), q, learners.mu[j], step_norm(learners, u))
-            _take_step(learners, work.scratch, j, rule, Lesson(u, asked, rates.rho[j]))

@@ -21,7 +21,6 @@ from metrack.engine.numerics.records import Structure, counts, floats
 
 SAME = 1e-12  # directions whose cosine is that near to 1 are of the same pair
 DOUBLE_UP_TO = 64  # features
-SHORTEST, LONGEST = 32, 256  # intervals of the learners that replay
 
 
 class ReplayBuffer(NamedTuple):
@@ -179,12 +178,6 @@ def draw(generator: Record) -> int:
     own = generator[0]
     own.state = own.state * 6364136223846793005 + 1442695040888963407
     return int((own.state >> 33) & 0x3FFFFFFF)
-
-
-@inner
-def ago(drawn: int, t: int, length: float) -> int:
-    """How long before pair t (counted from 1) the drawn one was, of the last ``length``."""
-    return int(drawn % min(t, min(LONGEST, int(length))))
 
 
 @inner

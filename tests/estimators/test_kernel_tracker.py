@@ -1,4 +1,4 @@
-"""KernelSADL: questions that no linear metric answers, and what is its own beside SADL."""
+"""KernelTracker: questions that no linear metric answers, and what is its own."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from sklearn.datasets import make_circles, make_moons
 from sklearn.neighbors import KNeighborsClassifier
 
 import metrack
-from metrack import SADL, FromLabels, KernelSADL
+from metrack import FromLabels, KernelTracker, MetricTracker
 from tests.estimators.learners import state
 
 
@@ -26,7 +26,7 @@ MOONS = make_moons(400, noise=0.1, random_state=0)
 @pytest.fixture(scope="module")
 def on_rings():
     rows, y = pairs_of(RINGS[1], 800)
-    return KernelSADL(n_landmarks=64, preprocessor=RINGS[0]).fit(rows, y)
+    return KernelTracker(n_landmarks=64, preprocessor=RINGS[0]).fit(rows, y)
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ def tracker(on_rings):
 def test_it_answers_what_no_linear_metric_does(data):
     X, labels = data
     (rows, y), (fresh, alike) = pairs_of(labels, 800), pairs_of(labels, 2000, seed=1)
-    found = KernelSADL(n_landmarks=64).fit(X[rows], y)
+    found = KernelTracker(n_landmarks=64).fit(X[rows], y)
     assert found.score(X[fresh], alike) > 0.99
     assert np.mean(found.predict(X[fresh]) == alike) > 0.95
-    assert SADL().fit(X[rows], y).score(X[fresh], alike) < 0.9
+    assert MetricTracker().fit(X[rows], y).score(X[fresh], alike) < 0.9
     trusted = {each.space: 0.0 for each in found.experts_}
     for each in found.experts_:
         trusted[each.space] += each.weight
@@ -55,9 +55,9 @@ def test_where_a_linear_metric_suffices_its_experts_are_trusted():
     X = np.random.default_rng(0).normal(size=(500, 20))
     rows = np.random.default_rng(1).integers(500, size=(2000, 2))
     y = np.where(np.abs(X[rows[:, 0], 0] - X[rows[:, 1], 0]) < 0.8, 1, -1)
-    found = KernelSADL(n_landmarks=32).fit(X[rows], y)
+    found = KernelTracker(n_landmarks=32).fit(X[rows], y)
     assert sum(each.weight for each in found.experts_ if not each.space.startswith("rbf")) > 0.8
-    linear = SADL().fit(X[rows], y)
+    linear = MetricTracker().fit(X[rows], y)
     assert found.observe(X[rows], y).mean() < 1.05 * linear.observe(X[rows], y).mean()
 
 
@@ -67,7 +67,7 @@ def test_what_makes_no_sense_is_absent(tracker):
         *("observe_points", "aligned_components", "neighbour_components", "change_since"),
     ):
         assert not hasattr(tracker, name)
-        with pytest.raises(AttributeError, match=f"KernelSADL has no '{name}'"):
+        with pytest.raises(AttributeError, match=f"KernelTracker has no '{name}'"):
             getattr(tracker, name)
 
 
@@ -123,7 +123,7 @@ def test_sparse_points_are_the_same():
     X[X < 0.4] = 0.0
     rows, y = pairs_of((X[:, 0] > 0) & (X[:, 1] > 0), 300)
     dense, sparse = (
-        KernelSADL(n_landmarks=24, preprocessor=kind(X)).fit(rows, y)
+        KernelTracker(n_landmarks=24, preprocessor=kind(X)).fit(rows, y)
         for kind in (np.asarray, sp.csr_array)
     )
     assert_allclose(sparse.pair_distance(rows), dense.pair_distance(rows), atol=1e-8)
@@ -144,7 +144,7 @@ KERNELS = {
 def test_other_kernels(name):
     (rows, y), (fresh, alike) = pairs_of(RINGS[1], 250), pairs_of(RINGS[1], 500, seed=1)
     X = RINGS[0]
-    found = KernelSADL(n_landmarks=24, **KERNELS[name])
+    found = KernelTracker(n_landmarks=24, **KERNELS[name])
     parts = clone(found).partial_fit(X[rows[:99]], y[:99]).partial_fit(X[rows[99:]], y[99:])
     found.fit(X[rows], y)
     assert_array_equal(parts.pair_distance(X[fresh]), found.pair_distance(X[fresh]))
@@ -166,7 +166,7 @@ class Failing:
 def test_a_kernel_that_fails_leaves_everything_as_it_was():
     X, (rows, y) = RINGS[0], pairs_of(RINGS[1], 60)
     kernel = Failing(100)
-    learner = KernelSADL(n_landmarks=8, kernel=kernel)
+    learner = KernelTracker(n_landmarks=8, kernel=kernel)
     with pytest.raises(ValueError, match="gives numbers that are not finite"):
         learner.fit(X[rows], y)
     assert not hasattr(learner, "engine_")
@@ -184,7 +184,7 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was():
 
 def test_a_kernel_that_is_not_positive():
     X, (rows, y) = RINGS[0], pairs_of(RINGS[1], 60)
-    learner = KernelSADL(n_landmarks=8, kernel=lambda x, z: -float(np.sum((x - z) ** 2)))
+    learner = KernelTracker(n_landmarks=8, kernel=lambda x, z: -float(np.sum((x - z) ** 2)))
     with pytest.raises(ValueError, match=r"not positive semidefinite .*; use another kernel"):
         learner.fit(X[rows], y)
     assert not hasattr(learner, "engine_")
@@ -192,7 +192,7 @@ def test_a_kernel_that_is_not_positive():
 
 def test_a_function_cannot_be_saved(tmp_path):
     X, (rows, y) = RINGS[0], pairs_of(RINGS[1], 20)
-    learner = KernelSADL(n_landmarks=8, kernel=Failing(10**6)).fit(X[rows], y)
+    learner = KernelTracker(n_landmarks=8, kernel=Failing(10**6)).fit(X[rows], y)
     with pytest.raises(TypeError, match=r"kernel=.* is a function, and a state holds no code"):
         learner.save(tmp_path)
 
@@ -200,7 +200,7 @@ def test_a_function_cannot_be_saved(tmp_path):
 def test_fewer_points_than_landmarks():
     X = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
     rows, y = pairs_of(np.array([0, 0, 1, 1]), 400)
-    found = KernelSADL(preprocessor=X).fit(rows, y)
+    found = KernelTracker(preprocessor=X).fit(rows, y)
     assert len(found.landmarks_) == 4
     assert_array_equal(found.predict(rows), y)
 
@@ -247,7 +247,7 @@ def test_questions_come_from_all_experts(tracker):
 
 def test_from_labels_finds_classes():
     X, labels = RINGS
-    metric = FromLabels(KernelSADL(n_landmarks=32), random_state=0).fit(X[:300], labels[:300])
+    metric = FromLabels(KernelTracker(n_landmarks=32), random_state=0).fit(X[:300], labels[:300])
     assert not hasattr(metric, "components_")
     neighbours = KNeighborsClassifier(3).fit(metric.transform(X[:300]), labels[:300])
     assert neighbours.score(metric.transform(X[300:]), labels[300:]) > 0.95
@@ -257,9 +257,9 @@ def test_from_labels_finds_classes():
 
 def test_in_a_river_pipeline():
     pytest.importorskip("river")
-    from metrack.river import KernelSADL as RiverKernelSADL
+    from metrack.river import KernelTracker as RiverKernelTracker
 
-    model = RiverKernelSADL(seed=0, n_landmarks=16)
+    model = RiverKernelTracker(seed=0, n_landmarks=16)
     for i, (point, ring) in enumerate(zip(*RINGS, strict=True)):
         x = dict(enumerate(point.tolist()))
         model.learn_one(x if i < 60 else x | {"late": 1.0}, ring)
@@ -272,15 +272,14 @@ def test_in_a_river_pipeline():
 
 def test_settings_that_do_not_fit():
     for settings, words in (
-        ({"combiner": "cbce"}, "these experts are always on"),
         ({"gamma": []}, "give 1 to 8 numbers"),
         ({"gamma": "scale"}, "choose one of 'auto'"),
     ):
         with pytest.raises(ValueError, match=words):
-            KernelSADL(**settings).resolve(3)
+            KernelTracker(**settings).resolve(3)
 
 
 def test_more_columns_than_there_can_be_are_refused():
     rows, y = pairs_of(RINGS[1], 20)
     with pytest.raises(ValueError, match=r"n_components=19; .* <= 18"):
-        KernelSADL(n_landmarks=8, n_components=19).fit(RINGS[0][rows], y)
+        KernelTracker(n_landmarks=8, n_components=19).fit(RINGS[0][rows], y)

@@ -1,4 +1,4 @@
-"""KernelSADL: strongly adaptive tracking of what no linear metric can tell."""
+"""KernelTracker: strongly adaptive tracking of what no linear metric can tell."""
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
@@ -10,8 +10,6 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble import landmarks
-from metrack.engine.ensemble.combine import OUTPUTS
-from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.engine.ensemble.kernel_spaces import KernelEnsemble
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators import active
@@ -41,7 +39,6 @@ from metrack.estimators.kernel_settings import (
 from metrack.estimators.kinds import several_kinds
 from metrack.estimators.probability import Goal, check_goal
 from metrack.estimators.resolved import MOST_SPACES
-from metrack.estimators.sadl import ASKED_WEIGHT_LOSSES, AUTO_COMBINER
 from metrack.estimators.settings import Seed, choice, positive, whole
 from metrack.estimators.threads import exclusive
 from metrack.estimators.weighed import WeighedLearner, spaces_of
@@ -77,12 +74,12 @@ class _Absent:
 
     def _error(self) -> AttributeError:
         return AttributeError(
-            f"KernelSADL has no {self.name!r}: its metric is no matrix on the points' features; "
+            f"KernelTracker has no {self.name!r}: its metric is no matrix on the points' features; "
             "see transform, pair_distance and get_metric"
         )
 
 
-class KernelSADL(WeighedLearner):
+class KernelTracker(WeighedLearner):
     """Strongly adaptive tracking beyond linear metrics: by a kernel, with landmarks of the stream.
 
     "Is this digit below 5?" has no good Mahalanobis metric. Here learners also work on features of
@@ -93,7 +90,7 @@ class KernelSADL(WeighedLearner):
     linear metric suffices, they are trusted; ``experts_`` says which are.
 
     The metric is no matrix on the points' features: ``components_``, ``get_mahalanobis_matrix`` and
-    their like are absent. All else is as in `SADL`.
+    their like are absent. All else is as in `MetricTracker`.
 
     Parameters
     ----------
@@ -114,30 +111,22 @@ class KernelSADL(WeighedLearner):
         Of "poly".
     coef0 : float
         Of "poly" and "sigmoid"; not below 0.
-    combiner : {"auto", "adaptive_share", "fixed_share", "ader"}
-        Weight rule of learners that are always on. "auto" is "adaptive_share".
-    output
-        As in `SADL`.
-    weight_loss
-        As in `SADL`.
-    cap
-        As in `SADL`.
     n_components : int or None
         Columns of `transform`: the directions in which landmarks spread most. What is learned does
         not depend on it. None: as many as there are.
     threshold
-        As in `SADL`.
+        As in `MetricTracker`.
     scale
-        As in `SADL`, of the linear learners.
+        As in `MetricTracker`, of the linear learners.
     preprocessor
-        As in `SADL`.
+        As in `MetricTracker`.
     random_state
-        As in `SADL`.
+        As in `MetricTracker`.
 
     Attributes
     ----------
-    scales_, weights_, effective_window_, selected_scale_
-        As in `SADL`.
+    scales_, weights_, effective_window_
+        As in `MetricTracker`.
     experts_ : list of Expert
         Kind, memory length, learning rate, weight and space of every learner: "as they come" or
         "own" units, or the kernel with its gamma.
@@ -146,21 +135,21 @@ class KernelSADL(WeighedLearner):
     gammas_ : array
         Of the kernel, one for each of its spaces, in units of the data.
     mu_, threshold_, n_pairs_seen_, last_change_, resolved_
-        As in `SADL`.
+        As in `MetricTracker`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import make_circles
-    >>> from metrack import SADL, KernelSADL
+    >>> from metrack import KernelTracker, MetricTracker
     >>> X, ring = make_circles(400, noise=0.05, factor=0.5, random_state=0)
     >>> rows = np.random.default_rng(0).integers(400, size=(1000, 2))
     >>> y = np.where(ring[rows[:, 0]] == ring[rows[:, 1]], 1, -1)
     >>> pairs = X[rows]
-    >>> tracker = KernelSADL(n_landmarks=64).fit(pairs[:600], y[:600])
+    >>> tracker = KernelTracker(n_landmarks=64).fit(pairs[:600], y[:600])
     >>> tracker.score(pairs[600:], y[600:]) > 0.99
     True
-    >>> SADL().fit(pairs[:600], y[:600]).score(pairs[600:], y[600:]) < 0.7
+    >>> MetricTracker().fit(pairs[:600], y[:600]).score(pairs[600:], y[600:]) < 0.7
     True
     >>> max(tracker.experts_, key=lambda expert: expert.weight).space.startswith("rbf")
     True
@@ -186,10 +175,6 @@ class KernelSADL(WeighedLearner):
         gamma: float | Sequence[float] | str = "auto",
         degree: int = 3,
         coef0: float = 1.0,
-        combiner: str = "auto",
-        output: str = "average",
-        weight_loss: str = "capped",
-        cap: float = 4.0,
         n_components: int | None = None,
         threshold: Goal = "accuracy",
         scale: str | None = "auto",
@@ -201,10 +186,6 @@ class KernelSADL(WeighedLearner):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
-        self.combiner = combiner
-        self.output = output
-        self.weight_loss = weight_loss
-        self.cap = cap
         self.n_components = n_components
         self.threshold = threshold
         self.scale = scale
@@ -215,16 +196,7 @@ class KernelSADL(WeighedLearner):
         """What the settings come to for so many features; nothing is learned or changed."""
         whole("n_features", n_features)
         n_landmarks = whole("n_landmarks", self.n_landmarks, most=MOST_LANDMARKS)
-        name = AUTO_COMBINER["kinds"] if self.combiner == "auto" else self.combiner
-        combiner = choice("combiner", name, COMBINERS)
-        if not combiner.always_on:
-            raise ValueError(
-                f"combiner={self.combiner!r}: these experts are always on; leave it out, or use "
-                "'fixed_share'"
-            )
-        choice("output", self.output, OUTPUTS)
         check_goal(self.threshold)
-        weight_loss = choice("weight_loss", self.weight_loss, ASKED_WEIGHT_LOSSES)
         kernel = self._kernel()
         relative = isinstance(self.gamma, str) and kernel in RELATIVE
         gammas = self._gammas(relative)
@@ -233,7 +205,6 @@ class KernelSADL(WeighedLearner):
         return KernelSettings(
             n_features,
             units(self.scale),
-            "hinge",
             spaces=several_kinds(n_features),
             kernel=kernel,
             degree=float(whole("degree", self.degree)),
@@ -241,10 +212,6 @@ class KernelSADL(WeighedLearner):
             n_landmarks=n_landmarks,
             relative=relative,
             kernel_spaces=kernel_kinds(n_landmarks, gammas),
-            combiner=name,
-            output=self.output,
-            weight_loss="linear" if combiner.linearised else weight_loss,
-            cap=positive("cap", self.cap),
         )
 
     def _kernel(self) -> str | Callable[..., Any]:
@@ -275,7 +242,7 @@ class KernelSADL(WeighedLearner):
         sample_weight: ArrayLike | None = None,
         verbose: int = 0,
     ) -> Self:
-        """Forget everything, then learn the pairs in order; see `SADL.fit`."""
+        """Forget everything, then learn the pairs in order; see `MetricTracker.fit`."""
         self._or_as_before(super().fit, pairs, y, calibration_params, sample_weight, verbose)
         return self
 
@@ -287,7 +254,7 @@ class KernelSADL(WeighedLearner):
         graded: bool = False,
         verbose: int = 0,
     ) -> Floats:
-        """Test, then train: the loss suffered on each pair before learning; see `SADL.observe`."""
+        """Test, then train: see `MetricTracker.observe`."""
         given = pairs, y, sample_weight, graded, verbose
         losses: Floats = self._or_as_before(super().observe, *given)
         return losses
@@ -305,15 +272,12 @@ class KernelSADL(WeighedLearner):
     @exclusive
     def observe_batch(self, batch: PairBatch, y: Floats) -> Floats:
         """What `observe` does, with pairs and labels that have been checked; it is started."""
-        engine, rng = self.engine_, self.rng_
+        engine = self.engine_
         if engine.rule.code is None:  # it may fail half-way
-            engine, rng = deepcopy((engine, rng), {id(engine.rule): engine.rule})
-        losses = [
-            engine.observe_points(pairs, self._draws(len(pairs.u.y), rng))
-            for pairs in batch.point_chunks(y)
-        ]
+            engine = deepcopy(engine, {id(engine.rule): engine.rule})
+        losses = [engine.observe_points(pairs, np.empty(0)) for pairs in batch.point_chunks(y)]
         self._forget_read_outs()
-        self.engine_, self.rng_ = engine, rng
+        self.engine_ = engine
         return np.concatenate(losses)
 
     def takes_points(self, n_features: int) -> bool:
@@ -322,7 +286,7 @@ class KernelSADL(WeighedLearner):
 
     @exclusive
     def forget(self, pairs: TuplesLike) -> int:
-        """Replay judgements of these pairs no more; see `SADL.forget`.
+        """Replay judgements of these pairs no more; see `MetricTracker.forget`.
 
         They are known by their points, which are kept of the last ``n_landmarks`` pairs.
         """
@@ -394,7 +358,7 @@ class KernelSADL(WeighedLearner):
         return FrozenKernelMetric(self._view(), self.threshold_)
 
     def for_neighbours(self) -> KernelEmbedding:
-        """The embedding of this moment for neighbours and clusters; see `SADL.for_neighbours`."""
+        """The embedding for neighbours and clusters; see `MetricTracker.for_neighbours`."""
         return self._frozen("neighbours")
 
     @exclusive
@@ -412,18 +376,13 @@ class KernelSADL(WeighedLearner):
         """The metric of the moment, or the one for neighbours; computed when it is asked for."""
         check_is_fitted(self)
         if name not in self._computed:
-            engine, p = self.engine_, self._shares()
+            engine, p = self.engine_, self.weights_
             metrics = engine.mixtures(p) if name == "view" else engine.neighbours_of_all(p)
             self._computed[name] = SpacesMetric(
                 engine.rule, engine.landmarks, metrics, self.n_components
             )
         view: SpacesMetric = self._computed[name]
         return view
-
-    def _shares(self) -> Floats:
-        """How much of each expert is put out."""
-        p = self.weights_
-        return p if self.resolved_.output == "average" else np.eye(len(p))[self._selected()]
 
     @property
     def _n_features_out(self) -> int:

@@ -1,10 +1,10 @@
-"""SADL with several kinds of experts."""
+"""MetricTracker: learners of several kinds under one combiner."""
 
 import numpy as np
 import pytest
 
 import metrack
-from metrack import SADL, FromLabels
+from metrack import SADL, FromLabels, MetricTracker
 from metrack.estimators.resolved import rows
 from metrack.evaluate import leave_one_out_error
 from metrack.streams import DriftingClusters, abrupt
@@ -15,7 +15,7 @@ def table(n_features):
     """Kind and features of each learner, by the settings' own account."""
     return [
         (bank.name, space.view)
-        for space in SADL().resolve(n_features).spaces
+        for space in MetricTracker().resolve(n_features).spaces
         for bank in (each.build(1) for each in space.banks)
         for _ in bank.mu
     ]
@@ -24,7 +24,7 @@ def table(n_features):
 @pytest.mark.parametrize("n_features", [5, 13, 70])
 def test_experts_tell_who_is_trusted(n_features):
     stream = make_stream(n_features)
-    tracker = SADL(experts="kinds").fit(stream.pairs, stream.y)
+    tracker = MetricTracker().fit(stream.pairs, stream.y)
     experts = tracker.experts_
     assert [(each.kind, each.space) for each in experts] == table(n_features)
     assert sum(each.weight for each in experts) == pytest.approx(1.0)
@@ -35,7 +35,7 @@ def test_experts_tell_who_is_trusted(n_features):
     leading = [each for each in experts if each.kind == "leading"]
     assert len(leading) == (n_features == 13)  # with fewer features all lead; more have a basis
     assert 1.0 <= tracker.drift_report().effective_window <= tracker.n_pairs_seen_
-    cover = SADL(experts="cover").fit(stream.pairs, stream.y)
+    cover = SADL().fit(stream.pairs, stream.y)
     assert {each.kind for each in cover.experts_} == {"margin"}
     np.testing.assert_array_equal([each.memory for each in cover.experts_], cover.scales_)
 
@@ -43,7 +43,7 @@ def test_experts_tell_who_is_trusted(n_features):
 @pytest.mark.parametrize("n_features", [5, 13])
 def test_saved_and_resumed_it_goes_on_bit_for_bit(tmp_path, n_features):
     stream = make_stream(n_features)
-    tracker = SADL(experts="kinds").partial_fit(stream.pairs[:150], stream.y[:150])
+    tracker = MetricTracker().partial_fit(stream.pairs[:150], stream.y[:150])
     tracker.save(tmp_path)
     again = metrack.load(tmp_path)
     rest = stream.pairs[150:], stream.y[150:]
@@ -56,16 +56,16 @@ def test_saved_and_resumed_it_goes_on_bit_for_bit(tmp_path, n_features):
 @pytest.mark.parametrize("n_features", [5, 13])
 def test_units_and_order_of_features(n_features):
     stream = make_stream(n_features)
-    losses = SADL(experts="kinds").observe(stream.pairs, stream.y)
+    losses = MetricTracker().observe(stream.pairs, stream.y)
     for changed in (1000.0 * stream.pairs, stream.pairs[:, :, ::-1]):
         np.testing.assert_allclose(
-            SADL(experts="kinds").observe(changed, stream.y), losses, rtol=1e-6, atol=1e-6
+            MetricTracker().observe(changed, stream.y), losses, rtol=1e-6, atol=1e-6
         )
 
 
 def test_learners_of_many_directions_replay_less():
     def replays(n_features):
-        banks = [b for space in SADL().resolve(n_features).spaces for b in space.banks]
+        banks = [b for space in MetricTracker().resolve(n_features).spaces for b in space.banks]
         targets = [bank for bank in banks if getattr(bank, "learns", "") == "target"]
         return {b.width: max(each.replays for each in b.learners) for b in targets}
 
@@ -76,29 +76,15 @@ def test_learners_of_many_directions_replay_less():
 
 def test_beyond_some_width_no_learner_works_on_all_features():
     for n_features, whole in ((25, True), (300, True), (600, False)):
-        found = [s for s in SADL().resolve(n_features).spaces if not s.on_basis]
+        found = [s for s in MetricTracker().resolve(n_features).spaces if not s.on_basis]
         assert bool(found) == whole
-
-
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
-        ({"divergence": "burg"}, "divergence='burg': these experts have their own"),
-        ({"n_components": 4}, "n_components=4"),
-        ({"combiner": "cbce"}, "combiner='cbce': they are always on"),
-        ({"experts": "many"}, "choose one of 'auto', 'cover', 'kinds'"),
-    ],
-)
-def test_settings_that_do_not_go_together(settings, why):
-    with pytest.raises(ValueError, match=why):
-        SADL(**{"experts": "kinds"} | settings).fit(np.eye(2, 3)[None], [1])
 
 
 def test_the_embedding_for_neighbours():
     """Near neighbours are found better with it, the pairs of a stream better without."""
     stream = DriftingClusters(schedule=abrupt("A", "B", length=1000, drift=0.01), random_state=3)
     pairs, y = stream.pairs()
-    tracker = SADL(experts="kinds").fit(pairs, y)
+    tracker = MetricTracker().fit(pairs, y)
     view = tracker.for_neighbours()
     points, labels = stream.points(len(y) - 1), stream.labels(len(y) - 1)
     errors = [
@@ -114,7 +100,7 @@ def test_the_embedding_for_neighbours():
 
 def test_the_cover_has_one_embedding():
     stream = make_stream(4)
-    tracker = SADL(experts="cover").fit(stream.pairs, stream.y)
+    tracker = SADL().fit(stream.pairs, stream.y)
     np.testing.assert_array_equal(tracker.for_neighbours().components_, tracker.components_)
 
 
@@ -122,7 +108,7 @@ def test_from_labels():
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=300)
     X = rng.normal(size=(300, 6)) + 3.0 * np.eye(3, 6)[y]
-    model = FromLabels(SADL(experts="kinds"), random_state=0).fit(X, y)
+    model = FromLabels(MetricTracker(), random_state=0).fit(X, y)
     assert leave_one_out_error(model.transform(X), y) < 0.1
 
 
@@ -132,7 +118,7 @@ def bank_of(tracker, name):
 
 def test_with_more_features_the_same_kinds_go_on():
     stream = make_stream(5)
-    tracker = SADL().partial_fit(stream.pairs, stream.y)
+    tracker = MetricTracker().partial_fit(stream.pairs, stream.y)
     seen, form = tracker.n_pairs_seen_, bank_of(tracker, "additive").learners.matrix
     M = tracker.get_mahalanobis_matrix()
     before = {(each.kind, each.space): each.weight for each in tracker.experts_}
@@ -155,7 +141,7 @@ def test_with_more_features_the_same_kinds_go_on():
 
 
 def test_what_settings_came_to_reads_as_text():
-    found = dict(rows(SADL(experts="kinds").resolve(25)))
+    found = dict(rows(MetricTracker().resolve(25)))
     assert found["as they come, always_on 1: learns"] == "target"
     first = found["as they come, always_on 1: learners"].split("; ")[0]
     assert first == "learning_rate 0.05, rho 0.0033, replays 16, window 256, outside 1"
