@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import metrack
-from metrack import COMID, SADL, MetricTracker, OnlineITML
+from metrack import COMID, MetricTracker, OnlineITML
 from metrack.estimators.active import Expert, candidates, doubt, exploration, suggest
 from metrack.estimators.base import FrozenMetric
 from tests.estimators.learners import state
@@ -253,10 +253,9 @@ def test_nobody_calls_anything_alike():
     assert tracker.change_since(tracker.get_metric(), POINTS, 0) == (0.0, 0.0, 1.0, 1.0)
 
 
-@pytest.mark.parametrize("learner", [MetricTracker(), SADL()], ids=str)
-def test_what_is_forgotten_is_replayed_no_more(learner):
+def test_what_is_forgotten_is_replayed_no_more():
     """A mistake that is replayed goes on pulling; one that is forgotten does not."""
-    learner = clone(learner).fit(POINTS[ROWS[:100]], judged(ROWS[:100]))
+    learner = MetricTracker().fit(POINTS[ROWS[:100]], judged(ROWS[:100]))
     wrong = ROWS[100:130]
     learner.observe(POINTS[wrong], -judged(wrong))
     assert learner.forget(POINTS[wrong[:, ::-1]]) == 30

@@ -176,7 +176,7 @@ def test_a_batch_method_is_as_fresh_at_every_evaluation():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nosuch", "unknown method 'nosuch'; known are sadl, "),
+        ("nosuch", "unknown method 'nosuch'; known are tracker, "),
         ("no.such:Class", "cannot be imported"),
         ("math:nosuch", "cannot be imported"),
         ("math:pi", "must be a class"),
@@ -224,7 +224,7 @@ def test_a_claim_is_open_where_its_interval_has_zero_in_it():
 
 def test_claims_compare_within_trials():
     """Methods that differ little, but in every trial, on streams that differ much."""
-    given = numbers(raw=0.9, **{"true metric": 0.0}, sadl=0.1, **{"online-itml": 0.1})
+    given = numbers(raw=0.9, **{"true metric": 0.0}, tracker=0.1, **{"online-itml": 0.1})
     hardness = np.array([0.0, 0.1, 0.2, 0.4])[:, None]
     for name in ("tracker", "online-itml"):
         given[name][0] += hardness
@@ -235,11 +235,11 @@ def test_claims_compare_within_trials():
 
 
 def test_claims_are_only_about_methods_that_ran():
-    assert claims(SMALL, numbers(raw=0.3, **{"true metric": 0.0}, sadl=0.1)) == []
+    assert claims(SMALL, numbers(raw=0.3, **{"true metric": 0.0}, tracker=0.1)) == []
 
 
 def test_recovery_is_the_median_time_down_to_half_way():
-    values = numbers(raw=0.3, **{"true metric": 0.1}, sadl=0.1)
+    values = numbers(raw=0.3, **{"true metric": 0.1}, tracker=0.1)
     after = SMALL.steps() > SMALL.switches[0]
     values["tracker"][0][:, after] = 0.5  # never back, in two trials of four
     values["tracker"][0, :2] = 0.15
