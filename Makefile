@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
 .PHONY: demo study study-long study-fast study-claims test test-portable test-browser test-postgres \
-	test-kills test-spark run-test-spark bench bench-tracking bench-linkage bench-tables bench-width \
+	test-kills test-spark run-test-spark bench bench-select bench-ablation bench-tracking bench-linkage bench-tables bench-width \
 	bench-kernel bench-active bench-track bench-serve bench-postgres bench-spark bench-drift \
 	bench-drift-moa fuzz lint docs dist clean
 
@@ -58,6 +58,14 @@ run-test-spark: .venv-spark/installed
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/run.py
+
+# Which learners the default has: a pool is recorded once a stream; some hours. Then what each row of
+# its tables is worth.
+bench-select: .venv/installed .venv-torch/tables.npz
+	$(BIN)/python benchmarks/selection.py --tables .venv-torch/tables.npz
+
+bench-ablation: .venv/installed .venv-torch/tables.npz
+	$(BIN)/python benchmarks/selection.py --ablate --tables .venv-torch/tables.npz
 
 bench-tracking: .venv/installed
 	$(BIN)/python benchmarks/tracking.py

@@ -94,7 +94,11 @@ RENEWED = 128  # pairs: metrics of moments on a basis are found anew after so ma
 
 def several_kinds(n_features: int) -> tuple[SpaceSettings, ...]:
     """The learners for so many features, space by space."""
-    table: tuple[Row, ...] = TABLE if n_features <= WHOLE_UP_TO else WIDE_TABLE
+    return spaces_of(TABLE if n_features <= WHOLE_UP_TO else WIDE_TABLE, n_features)
+
+
+def spaces_of(table: Iterable[Row], n_features: int) -> tuple[SpaceSettings, ...]:
+    """The learners of a table for so many features, space by space."""
     rows = [_fitted(row, n_features) for row in table]
     if n_features <= LEADING:
         rows = [row for row in rows if row.kind != "leading"]

@@ -86,6 +86,7 @@ class Told(NamedTuple):
 
     losses: Floats  # of the ensemble
     windows: Floats  # effective ones; empty where nobody asks
+    scores: Floats  # what is put out, distance over threshold; empty where nobody asks
 
 
 class Output(NamedTuple):
@@ -135,6 +136,8 @@ def combine(
         if y[row] != 0.0:
             detect(state.detector, t, suffered)
             record(state.scores, t, y[row], output.q / output.mu)
+        if told.scores.size > 0:
+            told.scores[row] = output.q / output.mu
         if told.windows.size > 0:
             told.windows[row] = effective_window(experts.length, p, n)
         if weighing:

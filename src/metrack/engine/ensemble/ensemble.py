@@ -115,7 +115,7 @@ class Ensemble:
         """Weigh what banks predicted."""
         self._add_experts()
         predictions = each[0] if len(each) == 1 else self._side_by_side(each)
-        told = Told(np.empty(len(y)), windows)
+        told = Told(np.empty(len(y)), windows, np.empty(0))
         state = State(self.experts, self.counters, self.detector, self.scores)
         combine(state, self.combination, self.roster, predictions, y, draws, told)
         return told
