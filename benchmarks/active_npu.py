@@ -42,7 +42,7 @@ class Logged(ExampleOracle):
         return alike
 
 
-class ByNPU(active.Transitive):
+class ByNPU(active.Active):
     """What NPU asks; it was asked beforehand, as it does not look at the metric."""
 
     def __init__(self, X, rng, labels):
@@ -52,15 +52,14 @@ class ByNPU(active.Transitive):
         NPU(PCKMeans(n_clusters=len(np.unique(labels)))).fit(X, oracle=oracle)
         self.asked = deque(oracle.asked)
 
-    def ask(self):
-        return np.array([self.asked.popleft() for _ in range(min(active.BATCH, len(self.asked)))])
+    def ask(self, n=active.BATCH):
+        return np.array([self.asked.popleft() for _ in range(min(n, len(self.asked)))])
 
 
 WAYS = {
     "random": lambda X, rng, labels: active.Asker(X, rng),
     "NPU": ByNPU,
-    "suggested, with judged": lambda X, rng, labels: active.Transitive(X, rng),
-    "and with points": lambda X, rng, labels: active.AsThePageSays(X, rng),
+    "ActiveTracker": lambda X, rng, labels: active.Active(X, rng),
 }
 
 

@@ -92,7 +92,7 @@ def against_textbook(name, tracker, pairs, y):
     steps = len(tracker.scales_)
     if tracker.combiner != "fixed_share":
         steps = np.mean(np.floor(np.log2(np.arange(1, len(y) + 1))) + 1)
-    (learners,) = tracker.resolved_.banks
+    learners = tracker.resolved_.learners
     facts = {"n": 25, "rank": ranks(tracker), "active": float((losses > 0).mean())}
     reference = steps * textbook_step(25, learners.divergence)
     return row(name, ours, reference, 100, 200, **facts)
@@ -121,9 +121,8 @@ def tracker_default(n_features, n_pairs=10_000):
     tracker = MetricTracker()
     losses = tracker.observe(pairs, y)
     ours = seconds(lambda: tracker.fit(pairs, y)) / len(y)
-    banks = [bank for space in tracker.resolved_.spaces for bank in space.banks]
-    targets = [bank for bank in banks if bank.kind == "always_on"]
-    steps = sum(1 + each.replays for bank in targets for each in bank.learners)
+    targets = [bank for bank in tracker.engine_.banks if bank.name == "target"]
+    steps = sum(int(np.sum(1 + bank.pace.replays)) for bank in targets)
     facts = {"n": n_features, "rank": tracker.rank_, "active": float((losses > 0).mean())}
     reference = steps * textbook_step(n_features, "burg")
     return row("MetricTracker / textbook", ours, reference, 100, 200, **facts)

@@ -6,11 +6,12 @@
 
 Learners never look at the combiner. So a stream is gone through once, with all learners of a pool,
 and what they predicted is kept; then any subset is weighed as the tracker would weigh it, exactly.
-A table starts empty, and takes up what lowers the score most; after each step it gives back what
-it does without. The score is the mean over groups of streams of log loss: of the mean hinge loss,
-or, where few pairs are alike, of 1 - AP of what was predicted before it was learned, in four
-stretches of the stream. Real data counts twice. (On a basis, the order of directions is that of the
-whole pool: there a table is weighed almost as the tracker would.)
+A table starts with plain distance, and takes up what lowers the score most, less what its time
+costs; after each step it gives back what it does without. The score is the mean over groups of
+streams of log loss: of the mean hinge loss, or, where few pairs are alike, of 1 - AP of what was
+predicted before it was learned, in four stretches of the stream. Real data counts twice. (On a
+basis, the order of directions is that of the whole pool: there a table is weighed almost as the
+tracker would.)
 
 Chosen on development seeds of the families, linkage, and tables with names from a to m; what is
 reported elsewhere was never looked at here.
@@ -21,6 +22,7 @@ import hashlib
 import json
 import os
 import sys
+import time
 from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
@@ -35,16 +37,16 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from benchmarks import drift_streams, families, family_streams, linkage_streams, tables, width
-from benchmarks.family_streams import SLOW, FamilyStream, steady, switching
+from benchmarks.family_streams import SLOW, FamilyStream, banking, steady, switching
 from benchmarks.measures import average_precision
-from metrack.engine.ensemble.bank import FOREVER, Predictions
 from metrack.engine.ensemble.combine import COUNTERS, Roster, State, Told, combine, new_experts
 from metrack.engine.ensemble.page_hinkley import PAGE_HINKLEY
 from metrack.engine.ensemble.scores import new_scores
-from metrack.engine.ensemble.spaces import AS_THEY_COME, OWN
+from metrack.engine.ensemble.views import AS_THEY_COME, OWN
+from metrack.engine.learners.bank import ALL, FOREVER, Predictions, Row
 from metrack.engine.numerics.pairs import Pairs
-from metrack.estimators.kinds import ALL, NONE, TABLE, WHOLE_UP_TO, WIDE_TABLE, Row, spaces_of
-from metrack.estimators.resolved import TRACKING, TrackerSettings
+from metrack.estimators.tables import BASIS, NONE, TABLE, WHOLE_UP_TO, WIDE_TABLE, learners_for
+from metrack.estimators.tracker_settings import TRACKING, TrackerSettings
 from metrack.streams import LabelledStream, Segment
 
 RECORDS = Path(__file__).parents[1] / ".selection"
@@ -52,42 +54,40 @@ VIEWS = (AS_THEY_COME, OWN)
 STRETCHES = 4
 LAST = 1_000  # points that another is compared with
 SMALL_SEED = 6001
-REAL = ("dblp", "amazon", "digits", "banking, wide", "tables", "real drift")
+REAL = ("dblp", "amazon", "digits", "banking", "banking, wide", "tables", "real drift")
 EVERY_TABLE = 4  # all would take most of the time
 MOST_ROWS = 12
 NO_WORSE = 0.001  # of log loss: what costs less is left out
+PRICE = 0.0004  # of log loss, for each microsecond that a pair takes longer
+TIMED = 2_000  # pairs
 
 NARROW_POOL = [
+    Row("plain", AS_THEY_COME, memory=1000),
+    Row("plain", OWN, memory=1000),
     *(Row("target", v, r, m, p) for v, r, (m, p) in product(
-        VIEWS, (0.05, 0.1, 0.2, 0.4, 0.8),
+        VIEWS, (0.05, 0.1, 0.2, 0.4),
         ((NONE, 0.0), (48, 1.0), (64, 0.33), (256, 0.33), (1024, 0.0)),
     )),
     *(Row("target", v, r, m, 0.33, width=12) for v, r, m in product(VIEWS, (0.1, 0.3), (64, 256))),
-    *(Row("additive", v, r, m) for v, r, m in product(VIEWS, (0.03, 0.06, 0.2), (125, 1000))),
-    *(Row("moment", v, memory=m) for v, m in product(VIEWS, (100, 200, 400, 800, 3200))),
+    *(Row("additive", v, r, m) for v, r, m in product(VIEWS, (0.06, 0.2), (125, 1000))),
+    *(Row("moment", v, memory=m) for v, m in product(VIEWS, (200, 400, 800))),
     *(Row("gradient", v, r, m, mean=a) for v, r, (m, a) in product(
-        VIEWS, (0.05, 0.1, 0.2), ((256, 64), (256, 256), (ALL, 256), (ALL, 1024)),
+        VIEWS, (0.05, 0.1, 0.2, 0.4), ((256, 64), (ALL, 1024)),
     )),
-    *(Row("plain", v, memory=1000) for v in VIEWS),
 ]  # fmt: skip
 WIDE_POOL = [
-    *(Row("gradient", v, r, m, mean=a, width=64) for v, r, (m, a) in product(
-        VIEWS, (0.1, 0.2, 0.4), ((64, 64), (256, 256)),
-    )),
-    *(Row("gradient", v, r, ALL, mean=a, width=w) for v, r, a, w in product(
-        VIEWS, (0.1, 0.2, 0.4, 0.8), (256, 1024), (64, ALL),
+    Row("plain", AS_THEY_COME, memory=1000),
+    Row("plain", OWN, memory=1000, width=16),
+    *(Row("gradient", v, r, m, mean=a) for v, r, (m, a) in product(
+        VIEWS, (0.1, 0.2, 0.4, 0.8), ((256, 256), (ALL, 256), (ALL, 1024)),
     )),
     *(Row("target", v, r, m, p, width=w) for v, r, (m, p), w in product(
         VIEWS, (0.1, 0.3, 0.6), ((64, 0.33), (256, 0.33), (1024, 0.0)), (16, 64),
     )),
-    *(Row("additive", v, 0.06, m, width=w) for v, m, w in product(VIEWS, (125, 1000), (16, 64))),
-    Row("target", AS_THEY_COME, 1.0, 64, width=176),
-    *(Row("moment", v, memory=m, width=w)
-      for v, m, w in product(VIEWS, (200, 800, 3200), (24, 64))),
-    Row("plain", AS_THEY_COME, memory=1000),
-    Row("plain", OWN, memory=1000, width=16),
+    *(Row("additive", v, 0.2, 1000, width=w) for v, w in product(VIEWS, (16, 64))),
+    *(Row("moment", v, memory=m, width=w) for v, m, w in product(VIEWS, (200, 800), (24, 64))),
 ]  # fmt: skip
-N_WIDE = 128
+N_NARROW, N_WIDE = 25, 128  # features of families
 WIDE_KINDS = [
     FamilyStream("wide clusters", "static", partial(steady, n=N_WIDE)),
     FamilyStream("wide clusters", "slow", partial(steady, n=N_WIDE, drift=SLOW)),
@@ -189,6 +189,7 @@ def narrow_streams(path):
     found = [of_family(kind, families.DEVELOPMENT_SEEDS[0]) for kind in kinds]
     chosen = [(n, *t) for n, t in tables.load(path).items() if not tables.to_report(n)]
     found += [of_table(*t) for t in chosen[::EVERY_TABLE] if t[1].shape[1] <= WHOLE_UP_TO]
+    found += [of_family(FamilyStream("banking", "n = 64", partial(banking, n_directions=64)), 3001)]
     weather = drift_streams.from_file(drift_streams.folder() / "weather.npz")
     return [*found, of_points("weather", weather)]
 
@@ -198,6 +199,8 @@ def wide_streams(_):
     sets = linkage_streams.load(linkage_streams.default_path())
     found = [of_linkage(name, each, seed) for name, each in sets.items() for seed in (6001, 6002)]
     found += [of_family(kind, 3001) for kind in (*family_streams.WIDE, *WIDE_KINDS)]
+    directions = FamilyStream("banking", "n = 256", partial(banking, n_directions=256))
+    found += [of_family(directions, 3001)]
     found += [of_small_directions(*kind) for kind in width.SMALL]
     return [*found, of_points("gas", drift_streams.from_file(drift_streams.folder() / "gas.npz"))]
 
@@ -220,29 +223,28 @@ def record(stream, pool):
 def predicted(pool, differences, y):
     """Squared distances and thresholds, (n_pairs, rows of the pool, 2)."""
     n = differences.shape[1]
-    ensemble = TrackerSettings(n, "root_mean_square", spaces_of(pool, n)).build()
+    rows = learners_for(n, pool)
+    ensemble = TrackerSettings(n, "root_mean_square", rows, BASIS).build()
     u = np.ascontiguousarray(differences, dtype=float)
-    told = []
+    blocks = []
     pairs = Pairs(u.ravel(), np.arange(n), np.empty(0, np.int64), y.astype(float))
-    ensemble.observe(pairs, np.empty(0), told)
-    ((banks),) = told
+    ensemble.observe(pairs, np.empty(0), blocks)
     q, mu = np.empty((2, len(y), len(pool), 2))
-    for rows, each in zip(banks_of_pool(pool, n), banks, strict=True):
-        wide = each.q.shape[1] // len(rows)
-        for k, row in enumerate(rows):
-            at = [k * wide, k * wide + wide - 1]
-            q[:, row], mu[:, row] = each.q[:, at], each.mu[:, at]
+    for places, each in zip(places_of_banks(rows), zip(*blocks, strict=True), strict=True):
+        all_q, all_mu = (np.concatenate(part) for part in zip(*each, strict=True))
+        forms = all_q.shape[1] // len(places)
+        for k, place in enumerate(places):
+            at = [k * forms, k * forms + forms - 1]
+            q[:, place], mu[:, place] = all_q[:, at], all_mu[:, at]
     return q, mu
 
 
-def banks_of_pool(pool, n):
-    """Places in the pool of each bank's rows, in the order of banks."""
-    own = [row._replace(width=176) if row.width == ALL and n > 384 else row for row in pool]
-    spaces = list(dict.fromkeys((row.view, row.width > 0) for row in own))
-    for space in spaces:
-        inside = [i for i, row in enumerate(own) if (row.view, row.width > 0) == space]
-        for bank in dict.fromkeys((own[i].kind, own[i].width) for i in inside):
-            yield [i for i in inside if (own[i].kind, own[i].width) == bank]
+def places_of_banks(rows):
+    """Places in a pool of each bank's rows, in the order of banks."""
+    for space in dict.fromkeys((row.view, row.width > 0) for row in rows):
+        own = [i for i, row in enumerate(rows) if (row.view, row.width > 0) == space]
+        for bank in dict.fromkeys((rows[i].kind, rows[i].width) for i in own):
+            yield [i for i in own if (rows[i].kind, rows[i].width) == bank]
 
 
 def loss(found, rows, pool):
@@ -277,29 +279,60 @@ def mean(groups):
     return float(np.average(list(groups.values()), weights=counts))
 
 
-def select(records, pool, most=MOST_ROWS, jobs=2):
-    """Forward, and back after each step; yields each table with its score."""
+def microseconds(row, n):
+    """What a learner takes a pair on so many features, with plain distance beside it."""
+    u = np.random.default_rng(0).normal(size=(TIMED, n))
+    y = np.where(u[:, 0] ** 2 < 0.5, 1.0, -1.0)
+    pairs = Pairs(u.ravel(), np.arange(n), np.empty(0, np.int64), y)
+    engine = TrackerSettings(n, "root_mean_square", learners_for(n, [row]), BASIS).build()
+    times = []
+    for _ in range(4):  # the first compiles
+        start = time.process_time()
+        engine.observe(pairs, np.empty(0))
+        times.append(time.process_time() - start)
+    return 1e6 * min(times[1:]) / TIMED
+
+
+def prices(pool, n):
+    """What each row has to bring to be worth its time; rows of the same size cost the same."""
+    sizes = {row._replace(rate=0.1, mean=1, view=AS_THEY_COME, pull=0.0) for row in pool}
+    known = {size: microseconds(size, n) for size in sizes}
+    return [
+        PRICE * known[row._replace(rate=0.1, mean=1, view=AS_THEY_COME, pull=0.0)] for row in pool
+    ]
+
+
+def select(records, pool, n, most=MOST_ROWS, jobs=2):
+    """Forward, and back after each step; yields each table with its score.
+
+    The first row of the pool is plain distance, and always in: nothing may be worse.
+    """
+    price = prices(pool, n)
     with Parallel(jobs, backend="threading") as parallel:
 
         def best(tables):
+            scores = parallel(delayed(score)(records, t, pool) for t in tables)
             return min(
-                zip(
-                    parallel(delayed(score)(records, t, pool) for t in tables), tables, strict=True
-                ),
-                key=lambda found: mean(found[0]),
+                ((paid(found, t), found, t) for found, t in zip(scores, tables, strict=True)),
+                key=lambda each: each[0],
             )
 
-        chosen, known = [], {}
+        def paid(found, table):
+            return mean(found) + sum(price[i] for i in table)
+
+        chosen, known = [0], {}
         while len(chosen) < most:
-            found, chosen = best([[*chosen, i] for i in range(len(pool)) if i not in chosen])
-            known[len(chosen)] = mean(found)
+            value, found, chosen = best([[*chosen, i] for i in range(len(pool)) if i not in chosen])
+            known[len(chosen)] = value
             yield chosen, found
             while len(chosen) > 2:
-                less, fewer = best([[i for i in chosen if i != left] for left in chosen])
-                if mean(less) > min(known[len(fewer)] - 1e-6, mean(found) + NO_WORSE):
+                less, fewer_found, fewer = best(
+                    [[i for i in chosen if i != left] for left in chosen[1:]]
+                )
+                if less > min(known.get(len(fewer), np.inf) - 1e-6, value + NO_WORSE):
                     break
-                chosen, found = fewer, less
-                known[len(chosen)] = mean(less)
+                chosen, found, value = fewer, fewer_found, less
+                known[len(chosen)] = value
                 yield chosen, found
 
 
@@ -329,9 +362,9 @@ def main():
     parser.add_argument("--tables", type=Path, default=tables.TABLES)
     asked = parser.parse_args()
     both = asked.wide == asked.narrow
-    for wanted, streams, pool, table in (
-        (asked.narrow or both, narrow_streams, NARROW_POOL, TABLE),
-        (asked.wide or both, wide_streams, WIDE_POOL, WIDE_TABLE),
+    for wanted, streams, pool, table, n in (
+        (asked.narrow or both, narrow_streams, NARROW_POOL, TABLE, N_NARROW),
+        (asked.wide or both, wide_streams, WIDE_POOL, WIDE_TABLE, 2 * N_WIDE),
     ):
         if not wanted:
             continue
@@ -344,7 +377,7 @@ def main():
             for left_out, found in ablate(records, pool):
                 printed(f"without {left_out}", found)
             continue
-        for rows, found in select(records, pool, jobs=asked.jobs):
+        for rows, found in select(records, pool, n, jobs=asked.jobs):
             printed(f"\n{len(rows)} rows", found)
             for i in rows:
                 print(f"    {pool[i]}", flush=True)

@@ -14,7 +14,7 @@ def single_rates(tracker, n_features, rates=RATES):
     What the tracker leaves to "auto" is what it takes that to be.
     """
     probe = clone(tracker).fit(np.eye(2, n_features)[None], [1])
-    own, (learners,) = probe.get_params(), probe.resolved_.banks
+    own, learners = probe.get_params(), probe.resolved_.learners
     shared = {name: own[name] for name in COMID().get_params() if name in own}
     shared |= {"divergence": learners.divergence, "regularizer": learners.regularizer}
     return {

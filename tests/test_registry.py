@@ -9,5 +9,12 @@ def test_every_estimator_is_where_the_registry_says():
 
 
 def test_the_package_exports_what_is_registered():
-    assert set(metrack.__all__) == {*ESTIMATORS, "Client", "implied_pairs", "load"}
+    assert set(metrack.__all__) == {
+        *ESTIMATORS,
+        "ActiveTracker",
+        "Client",
+        "Differences",
+        "implied_pairs",
+        "load",
+    }
     assert PAIR_LEARNERS.items() <= SAVED.items() <= ESTIMATORS.items()

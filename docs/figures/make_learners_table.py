@@ -1,4 +1,4 @@
-"""Put the tables of learners into docs/tracking.md, as they are in `metrack.estimators.kinds`.
+"""Put the tables of learners into docs/tracking.md, as they are in `metrack.estimators.tables`.
 
 python docs/figures/make_learners_table.py
 """
@@ -6,7 +6,8 @@ python docs/figures/make_learners_table.py
 import re
 from pathlib import Path
 
-from metrack.estimators.kinds import ALL, TABLE, WIDE_TABLE
+from metrack.engine.learners.bank import ALL
+from metrack.estimators.tables import TABLE, WIDE_TABLE
 
 PAGE = Path(__file__).parents[1] / "tracking.md"
 TITLES = ("kind", "units", "rate", "memory", "pull", "mean over", "directions")

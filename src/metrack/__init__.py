@@ -6,8 +6,10 @@ from metrack import registry
 
 if TYPE_CHECKING:
     from metrack.client import Client as Client
+    from metrack.estimators.active_tracker import ActiveTracker as ActiveTracker
     from metrack.estimators.closure import implied_pairs as implied_pairs
     from metrack.estimators.comid import COMID as COMID
+    from metrack.estimators.differences import Differences as Differences
     from metrack.estimators.drift_knn import DriftKNN as DriftKNN
     from metrack.estimators.from_labels import FromLabels as FromLabels
     from metrack.estimators.from_transformer import FromTransformer as FromTransformer
@@ -33,7 +35,9 @@ __all__ = [
     "OASIS",
     "POLA",
     "SADL",
+    "ActiveTracker",
     "Client",
+    "Differences",
     "DriftKNN",
     "FromLabels",
     "FromTransformer",
@@ -49,6 +53,10 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name in registry.ESTIMATORS:
         return registry.estimator(name)
+    if name == "ActiveTracker":
+        from metrack.estimators.active_tracker import ActiveTracker
+
+        return ActiveTracker
     if name == "load":
         from metrack.estimators.persistence import load
 
@@ -57,6 +65,10 @@ def __getattr__(name: str) -> object:
         from metrack.estimators.closure import implied_pairs
 
         return implied_pairs
+    if name == "Differences":
+        from metrack.estimators.differences import Differences
+
+        return Differences
     if name == "Client":
         from metrack.client import Client
 

@@ -167,18 +167,22 @@ class Client:
         found = self._pairs(self._path(name, "distance"), _pair_columns(pairs)[0])
         return np.array(found["distances"])
 
-    def probability(self, name: str, pairs: Any) -> Floats:
-        """How likely pairs of points, or of ids of items, are alike."""
-        found = self._pairs(self._path(name, "distance"), _pair_columns(pairs)[0])
-        if found["probabilities"] is None:
-            raise ValueError(f"metric {name!r} has a learner that tells no probabilities")
-        return np.array(found["probabilities"])
+    def probability(self, name: str, of: Any) -> Floats:
+        """How likely pairs of points, or of ids of items, are alike.
+
+        Of a metric that predicts classes: how likely points, or items by id, are of each class; an
+        array (n_points, n_classes), with classes in the order in which they came.
+        """
+        path = self._path(name, "probability")
+        single = len(of) > 0 and (isinstance(of[0], str) or np.ndim(of[0]) == 1)
+        if single and not (isinstance(of[0], tuple | list) and isinstance(of[0][0], str)):
+            return np.array(self._json("POST", path, _points_body(of))["probabilities"])
+        return np.array(self._pairs(path, _pair_columns(of)[0])["probabilities"])
 
     def transform(self, name: str, X: Any) -> Floats:
         """Points, or items by id, where Euclidean distance is the learned one."""
-        ids = len(X) > 0 and isinstance(X[0], str)
-        body = {"ids": list(X)} if ids else {"vectors": np.asarray(X, float).tolist()}
-        return np.array(self._json("POST", self._path(name, "transform"), body)["vectors"])
+        path = self._path(name, "transform")
+        return np.array(self._json("POST", path, _points_body(X))["vectors"])
 
     def neighbours(self, name: str, of: Any, k: int = 10) -> list[tuple[str, float]]:
         """Nearest items of an item or a point, with their distances."""
@@ -272,6 +276,13 @@ class _Answer(NamedTuple):
     status: int
     body: bytes
     retry_after: float
+
+
+def _points_body(X: Any) -> dict[str, Any]:
+    """Points, or ids of items."""
+    if len(X) > 0 and isinstance(X[0], str):
+        return {"ids": list(X)}
+    return {"vectors": np.asarray(X, float).tolist()}
 
 
 def _pair_columns(pairs: Any) -> tuple[dict[str, Any], int]:

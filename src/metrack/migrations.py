@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 Arrays = dict[str, NDArray[Any]]
 Content = dict[str, Any]
 
-VERSION = 4  # of the format that is written
-OLDEST = 4  # that is read: no metrack that wrote an earlier one was released
+VERSION = 1  # of the format that is written
+OLDEST = 1  # that is read: no metrack that wrote an earlier one was released
 STEPS: dict[int, Callable[[Content, Arrays], tuple[Content, Arrays]]] = {}
 
 

@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,6 +24,7 @@ from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 
+from metrack.files import check_same, lock_file, sync_folder, write_file
 from metrack.migrations import OLDEST, VERSION, migrated
 from metrack.migrations import Arrays as Arrays
 
@@ -93,7 +93,7 @@ class StateFolder:
         self._lock: IO[str] = open(self.path / LOCK, "a+", encoding="ascii")
         try:
             lock_file(self._lock)
-            _check_same(self._lock, self.path / LOCK)
+            check_same(self._lock, self.path / LOCK)
         except OSError:
             self._lock.seek(0)
             owner = self._lock.read(20).strip() or "unknown"
@@ -135,11 +135,11 @@ class StateFolder:
         try:
             os.mkdir(beside)
             data = _pack_arrays(state.arrays)
-            _write_file(beside / ARRAYS, data)
-            _write_file(beside / MANIFEST, _pack_manifest(state.content, data))
-            _sync_folder(beside)
+            write_file(beside / ARRAYS, data)
+            write_file(beside / MANIFEST, _pack_manifest(state.content, data))
+            sync_folder(beside)
             os.rename(beside, generation(self.path, number))
-            _sync_folder(self.path)
+            sync_folder(self.path)
         except OSError:
             shutil.rmtree(beside, ignore_errors=True)  # a full disk should have its space back
             raise
@@ -377,7 +377,7 @@ def _make_folder(path: Path) -> None:
         raise ForeignStateError(f"{path} is a file; give a folder for the state")
     if not path.exists():
         path.mkdir(parents=True)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     known = (LOCK, *(generation(path, number).name for number in _generations(path)))
     foreign = [n for n in os.listdir(path) if n not in known and not n.startswith(PREFIX)]
     if foreign:
@@ -389,43 +389,3 @@ def _make_folder(path: Path) -> None:
 def _generations(path: Path) -> list[int]:
     found = (GENERATION.fullmatch(name) for name in os.listdir(path))
     return sorted(int(match[1]) for match in found if match)
-
-
-def _write_file(file: Path, data: bytes) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0))
-    try:
-        left = memoryview(data)
-        while left:
-            left = left[os.write(descriptor, left) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(path: Path) -> None:
-    if sys.platform == "win32":  # folders cannot be opened there; renames are journalled
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def lock_file(file: IO[str]) -> None:
-    """Lock a file while it is open; raises an OSError where another process has."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        file.seek(100)  # beyond the number, which the other process reads
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _check_same(file: IO[str], path: Path) -> None:
-    """Refuse a lock that another process took away after this one had opened it."""
-    if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-        raise FileNotFoundError(f"{path} is another file by now")

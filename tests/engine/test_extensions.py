@@ -9,14 +9,12 @@ from metrack import COMID, SADL
 from metrack.engine.ensemble import combiners
 from metrack.engine.ensemble.combine import Combination
 from metrack.engine.ensemble.combiners.protocol import Combiner, nothing_to_activate
-from metrack.engine.ensemble.ensemble import Ensemble
-from metrack.engine.ensemble.mirror import CONSTANT, Ladder, MirrorBank, Rule
+from metrack.engine.learners.mirror import CONSTANT, Ladder, MirrorBank, Rule
 from metrack.engine.numerics import losses
 from metrack.engine.numerics.divergences import BURG
 from metrack.engine.numerics.factored import Factored, mixture_of
 from metrack.engine.numerics.kernels import inner
 from metrack.engine.numerics.losses import HINGE
-from metrack.engine.numerics.pairs import Pairs
 from metrack.engine.numerics.steps import IMPLICIT
 from metrack.engine.representations import protocol
 from metrack.engine.representations.protocol import (
@@ -27,6 +25,7 @@ from metrack.engine.representations.protocol import (
     nothing_truncated,
 )
 from metrack.evaluate import comparator_losses
+from tests.engine.ensemble.given import dense, ensemble_of, mixture
 
 
 def stream(n_pairs=300, n=4):
@@ -108,7 +107,7 @@ def test_a_combiner_from_outside():
         told = np.zeros(12)
         for pair, label in zip(pairs, y, strict=True):
             tracker.learn_one(*pair, label)
-            told += tracker.engine_.experts.losses
+            told += tracker.engine_.experts.known.losses
             assert tracker.weights_.tolist() == np.eye(12)[np.argmin(told)].tolist()
     finally:
         del combiners.COMBINERS["leader"]
@@ -221,21 +220,20 @@ MATRICES = Representation(
 
 
 def test_a_representation_from_outside():
-    """On the cover, with replays: the textbook's matrices beside the package's own factor."""
+    """On the cover: the textbook's matrices beside the package's own factor."""
     protocol.register(MATRICES)
     try:
         pairs, y = stream(200)
         rule = Rule(HINGE, BURG, IMPLICIT, CONSTANT, 0.0, 4, 1)
         bank = MirrorBank(4, rule, Ladder(0.8), MATRICES, 2)
         record = combiners.COMBINERS["cbce"].record
-        ours = Ensemble(4, [bank], Combination(HINGE, record, cap=4.0), True)
-        us = (pairs[:, 0] - pairs[:, 1]).ravel()
-        batch = Pairs(us, np.arange(4), np.empty(0, np.int64), y.astype(float))
+        ours = ensemble_of(4, [bank], Combination(HINGE, record, cap=4.0), scaled=True)
+        batch = dense(pairs[:, 0] - pairs[:, 1], y.astype(float))
         tracker = SADL(regularizer=None, eta0=0.8)
         np.testing.assert_allclose(
             ours.observe(batch, np.empty(0)), tracker.observe(pairs, y), atol=1e-8
         )
         theirs = tracker.get_mahalanobis_matrix()
-        np.testing.assert_allclose(ours.mixture(ours.weights).matrix(), theirs, atol=1e-8)
+        np.testing.assert_allclose(mixture(ours).matrix(), theirs, atol=1e-8)
     finally:
         del protocol.REPRESENTATIONS[Matrices]

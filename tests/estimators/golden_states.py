@@ -1,14 +1,16 @@
 """States of every format so far, in golden/, with what their writers went on to learn.
 
-Each was written after 40 pairs; the JSON file beside it says what the same process then learned
-from 40 more. They load for ever. A new format gets a folder of its own, once and for all:
+There is one of each learner, written after 40 pairs; the JSON file beside it says what the same
+process then learned from 40 more. They load for ever. A new format gets a folder of its own, once
+and for all, here and beside the tests of tracking:
 
-    python -m tests.estimators.golden_states v4
+    python -m tests.estimators.golden_states v1
 """
 
 import json
 import shutil
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,23 +27,19 @@ from metrack import (
     MetricTracker,
     OnlineITML,
 )
+from metrack.estimators.persistence import dump
+from metrack.storage import from_bytes
+from metrack.tracking.items import read_items
+from metrack.tracking.loop import Run, track
+from metrack.tracking.saving import SavePolicy
 
 GOLDEN = Path(__file__).with_name("golden")
+TRACKING = Path(__file__).parents[1] / "tracking" / "golden"
 N_PAIRS = 40  # before the state, and again after it
 LEARNERS = {
-    "comid-dense": lambda: COMID(),
-    "comid-logdet": lambda: COMID(regularizer="logdet"),
-    "comid-spectral": lambda: COMID(divergence="von_neumann", loss="logistic", schedule="invsqrt"),
-    "comid-frame": lambda: COMID(n_components=1),
-    "comid-cone": lambda: COMID(regularizer="l1", psd="exact"),
-    "comid-entries": lambda: COMID(regularizer="l1", psd="on_read", step="explicit"),
-    "comid-diagonal": lambda: COMID(regularizer="l1", psd="diagonal", init="identity"),
+    "comid": lambda: COMID(),
     "sadl": lambda: SADL(),
-    "sadl-nuclear": lambda: SADL(regularizer="nuclear"),
-    "sadl-published": lambda: SADL.as_published(eta0=0.5, random_state=3),
-    "sadl-ader": lambda: SADL(combiner="ader", divergence="frobenius", output="best"),
     "tracker": lambda: MetricTracker(),
-    "tracker-wide": lambda: MetricTracker(),
     "kernel": lambda: KernelTracker(n_landmarks=8),
     "itml": lambda: OnlineITML(),
     "lego": lambda: LEGO(scale=None),
@@ -49,6 +47,19 @@ LEARNERS = {
     "oasis": lambda: OASIS(),
     "from-labels": lambda: FromLabels(MetricTracker(), buffer_size=12, random_state=5),
     "drift-knn": lambda: DriftKNN(window=10, random_state=5),
+}
+# Other forms of metrics and combiners: what they hold is tested, no file is kept.
+VARIANTS = {
+    "comid-logdet": lambda: COMID(regularizer="logdet"),
+    "comid-spectral": lambda: COMID(divergence="von_neumann", loss="logistic", schedule="invsqrt"),
+    "comid-frame": lambda: COMID(n_components=1),
+    "comid-cone": lambda: COMID(regularizer="l1", psd="exact"),
+    "comid-entries": lambda: COMID(regularizer="l1", psd="on_read", step="explicit"),
+    "comid-diagonal": lambda: COMID(regularizer="l1", psd="diagonal", init="identity"),
+    "sadl-nuclear": lambda: SADL(regularizer="nuclear"),
+    "sadl-published": lambda: SADL.as_published(eta0=0.5, random_state=3),
+    "sadl-ader": lambda: SADL(combiner="ader", divergence="frobenius", output="best"),
+    "tracker-wide": lambda: MetricTracker(),
 }
 
 
@@ -96,19 +107,49 @@ def outcome(learner, second_half):
     }
 
 
+@cache
+def _dumped(name):
+    make = (LEARNERS | VARIANTS)[name]
+    return dump(make().fit(*stream(name)[0]))
+
+
+def written(name):
+    """A state of today's format, to be changed."""
+    return from_bytes(_dumped(name), name)
+
+
 def write(version):
+    """Each learner's state, and what it goes on to learn."""
     for name, make in LEARNERS.items():
-        learner = make()
-        if not hasattr(learner, "save"):  # it came in a later format
-            continue
         first, second = stream(name)
         folder = GOLDEN / version / name
-        learner.fit(*first).save(folder)
+        learner = make().fit(*first)
+        learner.save(folder)
         (folder / "lock").unlink()
         expected = json.dumps(outcome(learner, second), indent=1)
         (folder.parent / f"{name}.json").write_text(expected + "\n")
 
 
+def write_tracking(version):
+    """A state of ``metrack track``, of 300 pairs of ids."""
+    folder = TRACKING / version
+    folder.mkdir(parents=True)
+    rng = np.random.RandomState(0)
+    points = rng.standard_normal((12, 2)).round(3)
+    rows = rng.randint(12, size=(300, 2))
+    alike = np.abs(points[rows[:, 0], 0] - points[rows[:, 1], 0]) < 0.7
+    items = [f"p{i},{width},{height}" for i, (width, height) in enumerate(points)]
+    (folder / "items.csv").write_text("\n".join(["id,width,height", *items]) + "\n")
+    pairs = [f"p{a},p{b},{1 if y else -1}" for (a, b), y in zip(rows, alike, strict=True)]
+    (folder / "pairs.csv").write_text("\n".join(["a,b,y", *pairs]) + "\n")
+    given = {"items": read_items(folder / "items.csv"), "saves": SavePolicy(10**9, 10**9)}
+    source = str(folder.relative_to(Path.cwd()) / "pairs.csv")
+    track(Run(source, folder / "tracked", MetricTracker(), **given))
+    (folder / "tracked" / "lock").unlink()
+
+
 if __name__ == "__main__":
-    shutil.rmtree(GOLDEN / sys.argv[1], ignore_errors=True)
+    for folder in (GOLDEN, TRACKING):
+        shutil.rmtree(folder / sys.argv[1], ignore_errors=True)
     write(sys.argv[1])
+    write_tracking(sys.argv[1])

@@ -74,6 +74,7 @@ def state(learner):
     """All that a fitted learner knows, bit for bit: name -> type, shape and bytes."""
     found = {}
     _flatten(_parts(learner.engine_), "engine", found)
+    _flatten(str(learner.resolved_), "resolved", found)
     if learner.random_state is not None:  # else it is everyone's
         _flatten(learner.rng_.get_state()[1:], "rng", found)
     for name in [*read_outs(learner), "n_features_in_"]:
@@ -88,12 +89,10 @@ def read_outs(learner):
 
 
 def _parts(engine):
-    """All that an engine holds; so do banks, and ensembles of spaces."""
-    inside = ("banks", "spaces")
-    return vars(engine) | {
-        name: [_parts(each) for each in vars(engine)[name]]
-        for name in inside
-        if name in vars(engine)
+    """All that an engine has learned, by what holds it."""
+    return {
+        name: {part: getattr(holder, part) for part in holder.STATE}
+        for name, holder in engine.holders().items()
     }
 
 

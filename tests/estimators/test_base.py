@@ -181,7 +181,7 @@ def test_widths_while_nothing_is_learned():
 def test_repr_does_not_print_the_points(points):
     shape = r"<\w+ of 100 x 6>"
     tracker = MetricTracker(preprocessor=points, random_state=3)
-    assert re.fullmatch(rf"SADL\(preprocessor={shape}, random_state=3\)", repr(tracker))
+    assert re.fullmatch(rf"MetricTracker\(preprocessor={shape}, random_state=3\)", repr(tracker))
     window = SlidingWindow(ITML(preprocessor=points), every=7)
     assert re.fullmatch(
         rf"SlidingWindow\(every=7, learner=ITML\(preprocessor={shape}\)\)", repr(window)

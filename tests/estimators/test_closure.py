@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metrack import MetricTracker, implied_pairs
+from metrack import implied_pairs
 from metrack.estimators.closure import few_classes, groups_of, next_questions
 
 RNG = np.random.default_rng(3)
@@ -93,32 +93,6 @@ def test_many_classes_are_not_asked_through():
     assert few_classes(rows, y)
 
 
-def test_questions_are_about_doubt_where_classes_are_many():
-    tracker = MetricTracker().fit(POINTS[np.arange(60).reshape(30, 2)], np.tile([1, -1], 15))
-    rows = np.array([(0, i) for i in range(1, 60)])
-    with_judged = tracker.suggest_pairs(POINTS, 20, 0, judged=(rows, np.full(59, -1)))
-    np.testing.assert_array_equal(with_judged, tracker.suggest_pairs(POINTS, 20, 0))
-    # With one class, most questions compare a new point with it.
-    few = tracker.suggest_pairs(POINTS, 20, 0, judged=(rows[:2], [1, 1]))
-    assert np.sum(np.isin(few[:, 1], [0, 1, 2])) > 10
-
-
-def test_a_session_with_what_is_implied_labels_most_points_of_few_answers():
-    tracker, rows = MetricTracker(preprocessor=POINTS), np.empty((0, 2), int)
-    for i in range(12):
-        given = (rows, judged(rows)) if len(rows) else None
-        asked = tracker.suggest_pairs(POINTS, 10, random_state=i, judged=given)
-        assert asked.shape == (10, 2)
-        rows = np.concatenate([rows, asked])
-        more, _ = implied_pairs(rows, judged(rows), 40, random_state=i)
-        learned = np.concatenate([asked, more])
-        weights = np.repeat([1.0, 0.1], [len(asked), len(more)])
-        tracker.observe(learned, judged(learned), sample_weight=weights)
-    known = groups_of(rows, judged(rows))
-    four = np.sort(np.bincount(known.group))[-4:].sum()
-    assert four > 60  # of 120 answers
-
-
 def test_bad_input_is_refused():
     for rows, y, says in [
         ([[0, 1]], [1, 1], "one label per pair"),
@@ -130,8 +104,3 @@ def test_bad_input_is_refused():
             implied_pairs(rows, y, 3)
     with pytest.raises(ValueError, match="n_pairs=0; it must be a whole number >= 1"):
         implied_pairs([[0, 1]], [1], 0)
-    tracker = MetricTracker().fit(POINTS[:2][None], [1])
-    with pytest.raises(ValueError, match="row numbers outside of 0 to 299"):
-        tracker.suggest_pairs(POINTS, 3, judged=([[0, 300]], [1]))
-    with pytest.raises(ValueError, match="return_weights with judged"):
-        tracker.suggest_pairs(POINTS, 3, judged=([[0, 3]], [1]), return_weights=True)

@@ -208,9 +208,10 @@ def test_fewer_points_than_landmarks():
 def test_states_of_another_shape_are_refused(tracker):
     held = metrack.estimators.persistence.pack(tracker)
     for name, wrong, words in (
-        ("landmarks.used", np.array([65]), "65 landmarks of 64"),
-        ("landmarks.points", np.zeros((2, 65)), "shape"),
-        ("spaces.1.counters.pairs", np.array([799]), "799 pairs, of 800"),
+        ("kernel.landmarks.used", np.array([65]), "65 landmarks of 64"),
+        ("kernel.landmarks.points", np.zeros((2, 65)), "shape"),
+        ("experts.counters.pairs", np.array([700]), "of 700 pairs"),
+        ("basis 2.directions.scatter", np.zeros((31, 31)), "shape"),
     ):
         arrays = {**held.arrays, name: wrong}
         with pytest.raises(metrack.storage.StateError, match=words):
@@ -223,9 +224,9 @@ def test_judgements_are_forgotten_by_their_points(tracker):
     assert tracker.forget(rows[:10, ::-1]) == 10
     assert tracker.forget(rows[:10]) == 0
     for space in tracker.engine_.spaces:
-        slots = np.arange(800, 810) % len(space.recent.y)
-        assert not space.recent.y[slots].any()
-        assert space.recent.y[np.arange(810, 840) % len(space.recent.y)].all()
+        y = space.memory.recent.y
+        assert not y[np.arange(800, 810) % len(y)].any()
+        assert y[np.arange(810, 840) % len(y)].all()
 
 
 def test_more_features_that_were_0(tracker):

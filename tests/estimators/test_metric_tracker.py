@@ -5,7 +5,11 @@ import pytest
 
 import metrack
 from metrack import SADL, FromLabels, MetricTracker
+from metrack.engine.learners.moment import FORMS
+from metrack.engine.learners.target import TargetBank
 from metrack.estimators.resolved import rows
+from metrack.estimators.tables import BASIS, TABLE
+from metrack.estimators.tracker_settings import plans_of
 from metrack.evaluate import leave_one_out_error
 from metrack.streams import DriftingClusters, abrupt
 from tests.estimators.learners import make_stream, state
@@ -13,11 +17,13 @@ from tests.estimators.learners import make_stream, state
 
 def table(n_features):
     """Kind and features of each learner, by the settings' own account."""
+    plans = plans_of(MetricTracker().resolve(n_features).learners, n_features, BASIS)
     return [
-        (bank.name, space.view)
-        for space in MetricTracker().resolve(n_features).spaces
-        for bank in (each.build(1) for each in space.banks)
-        for _ in bank.mu
+        (row.kind, row.view)
+        for plan in plans
+        for bank in plan.banks
+        for row in bank.rows
+        for _ in range(FORMS if row.kind == "moment" else 1)
     ]
 
 
@@ -29,11 +35,9 @@ def test_experts_tell_who_is_trusted(n_features):
     assert [(each.kind, each.space) for each in experts] == table(n_features)
     assert sum(each.weight for each in experts) == pytest.approx(1.0)
     np.testing.assert_allclose([each.weight for each in experts], tracker.weights_)
-    for view in ("as they come", "own"):
-        plain = [each for each in experts if (each.kind, each.space) == ("plain", view)]
-        assert [(each.memory, each.learning_rate) for each in plain] == [(np.inf, 0.0)]
-    leading = [each for each in experts if each.kind == "leading"]
-    assert len(leading) == (n_features == 13)  # with fewer features all lead; more have a basis
+    plain = [each for each in experts if each.kind == "plain"]
+    assert plain
+    assert {(each.memory, each.learning_rate) for each in plain} == {(np.inf, 0.0)}
     assert 1.0 <= tracker.drift_report().effective_window <= tracker.n_pairs_seen_
     cover = SADL().fit(stream.pairs, stream.y)
     assert {each.kind for each in cover.experts_} == {"margin"}
@@ -65,18 +69,20 @@ def test_units_and_order_of_features(n_features):
 
 def test_learners_of_many_directions_replay_less():
     def replays(n_features):
-        banks = [b for space in MetricTracker().resolve(n_features).spaces for b in space.banks]
-        targets = [bank for bank in banks if getattr(bank, "learns", "") == "target"]
-        return {b.width: max(each.replays for each in b.learners) for b in targets}
+        banks = MetricTracker().resolve(n_features).build().banks
+        targets = [bank for bank in banks if isinstance(bank, TargetBank)]
+        return {bank.n_features: int(bank.pace.replays.max()) for bank in targets}
 
-    assert replays(25) == {0: 16}
-    assert replays(64) == {0: 6}
-    assert replays(200) == {16: 8, 128: 2, 176: 2}
+    assert replays(25)[25] == 16
+    assert replays(64)[64] == 6
+    found = replays(200)
+    assert found[16] == 8  # on a basis, no more
+    assert all(found[width] == 2 for width in found if width > 110)
 
 
 def test_beyond_some_width_no_learner_works_on_all_features():
     for n_features, whole in ((25, True), (300, True), (600, False)):
-        found = [s for s in MetricTracker().resolve(n_features).spaces if not s.on_basis]
+        found = [s for s in MetricTracker().resolve(n_features).build().spaces if s.basis is None]
         assert bool(found) == whole
 
 
@@ -128,7 +134,6 @@ def test_with_more_features_the_same_kinds_go_on():
     np.testing.assert_allclose(tracker.get_mahalanobis_matrix()[:5, :5], M, atol=1e-2 * M.max())
     experts = tracker.experts_
     assert [(each.kind, each.space) for each in experts] == table(64)
-    assert [each.weight for each in experts if each.kind == "leading"] == [0.0]  # it starts now
     own = [each.weight for each in experts if (each.kind, each.space) == ("gradient", "own")]
     assert own == pytest.approx([before["gradient", "own"]], abs=0.01)
     tracker.widen(70)
@@ -142,7 +147,7 @@ def test_with_more_features_the_same_kinds_go_on():
 
 def test_what_settings_came_to_reads_as_text():
     found = dict(rows(MetricTracker().resolve(25)))
-    assert found["as they come, always_on 1: learns"] == "target"
-    first = found["as they come, always_on 1: learners"].split("; ")[0]
-    assert first == "learning_rate 0.05, rho 0.0033, replays 16, window 256, outside 1"
-    assert found["own, gradient 4: every"] == "16"
+    assert len([name for name in found if name.startswith("learner ")]) == len(TABLE)
+    row = TABLE[0]
+    numbers = f"rate {row.rate:g}, memory {row.memory}, pull {row.pull:g}, mean {row.mean}, width 0"
+    assert found["learner 1"] == f"{row.kind}, {row.view}, {numbers}"

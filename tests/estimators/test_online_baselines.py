@@ -149,7 +149,7 @@ def test_pola_is_its_two_projections(n_features, scale):
     for pair, difference, unit, y in zip(stream.pairs, u, units, stream.y, strict=True):
         expected = oracle.observe(difference / unit, y)
         assert learner.observe([pair], [y])[0] == pytest.approx(expected, rel=PRECISION, abs=1e-12)
-        M = learner.get_mahalanobis_matrix() * learner.engine_.unit
+        M = learner.get_mahalanobis_matrix() * learner.engine_.spaces[0].unit
         assert np.abs(M - oracle.M).max() < PRECISION * max(1.0, np.abs(oracle.M).max())
         assert learner.mu_ == pytest.approx(oracle.b, rel=PRECISION)
         cut += np.linalg.matrix_rank(oracle.M, tol=1e-12) < n_features

@@ -169,8 +169,8 @@ def test_scores_are_saved(tmp_path):
         tracker.predict_proba(pairs[:50]), again.predict_proba(pairs[:50])
     )
     assert tracker.threshold_ == again.threshold_
-    assert (tracker.engine_.scores.seen > 0).all()
-    assert tracker.engine_.scores.ratio.shape == (2, KEPT)
+    assert (tracker.engine_.experts.scores.seen > 0).all()
+    assert tracker.engine_.experts.scores.ratio.shape == (2, KEPT)
 
 
 @pytest.mark.parametrize("factor", [1e8, 1e-8])
@@ -194,7 +194,8 @@ def test_a_feature_times_a_thousand_changes_nothing_in_own_units():
     found = []
     for factor in (1.0, 1024.0):
         tracker = MetricTracker().fit(pairs * [1, factor, 1, 1, 1, 1], y)
-        own = tracker.engine_.spaces[1]
-        found.append([bank.mu for bank in own.banks] + [own.experts.statistics])
+        own = tracker.engine_.spaces[1].banks
+        records = [getattr(bank, part) for bank in own for part in bank.STATE]
+        found.append([array for record in records for array in record])
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)

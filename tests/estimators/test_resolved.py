@@ -7,13 +7,16 @@ import pytest
 
 import metrack
 from metrack import COMID, LEGO, OASIS, POLA, SADL, MetricTracker, OnlineITML, registry
+from metrack.engine.learners.kinds import KINDS
 from metrack.engine.numerics.records import declared
+from metrack.estimators import tables
 from metrack.estimators.resolved import from_plain, rows, to_plain
+from metrack.estimators.tracker_settings import plans_of
 from tests.estimators.learners import make_stream
 
 ON_COVER = SADL()
-# Settings, features, and what they come to: of the bank, or of all.
-BANKS = {
+# Settings, features, and what they come to, of their learners.
+LEARNERS = {
     "SADL": (ON_COVER, 6, {"divergence": "burg", "regularizer": "logdet", "rho": 0.25 / 6}),
     "too wide": (
         ON_COVER,
@@ -41,7 +44,7 @@ BANKS = {
     "POLA": (POLA(n_components=2), 6, {"divergence": "frobenius", "init": "zero", "capacity": 2}),
 }
 ALL = [
-    *(each[0] for each in BANKS.values()),
+    *(each[0] for each in LEARNERS.values()),
     MetricTracker(),
     OnlineITML(),
     LEGO(scale=None),
@@ -50,18 +53,34 @@ ALL = [
 FITTED = [e for e in ALL if not isinstance(e, OASIS) and getattr(e, "n_components", 0) != 9]
 
 
-@pytest.mark.parametrize("name", BANKS)
+@pytest.mark.parametrize("name", LEARNERS)
 def test_what_auto_stands_for(name):
-    learner, n_features, expected = BANKS[name]
-    (bank,) = learner.resolve(n_features).banks
-    assert {field: getattr(bank, field) for field in expected} == expected
+    learner, n_features, expected = LEARNERS[name]
+    learners = learner.resolve(n_features).learners
+    assert {field: getattr(learners, field) for field in expected} == expected
 
 
-def test_which_learners_there_are():
-    spaces = MetricTracker().resolve(6).spaces
-    own = ["always_on", "additive", "moment", "gradient", "plain"]
-    expected = [["always_on", "additive", "moment", "plain"], own]
-    assert [[bank.kind for bank in space.banks] for space in spaces] == expected
+@pytest.mark.parametrize("n_features", [6, 64, 65, 384, 385, 768])
+def test_which_learners_there_are(n_features):
+    """Those of the table for so many features, in spaces by what they see."""
+    resolved = MetricTracker().resolve(n_features)
+    table = tables.TABLE if n_features <= tables.WHOLE_UP_TO else tables.WIDE_TABLE
+    assert [row._replace(width=0) for row in resolved.learners] == [
+        row._replace(width=0) for row in table
+    ]
+    if n_features > tables.FULL_UP_TO:  # none works on all features
+        assert all(row.width > 0 for row in resolved.learners)
+    plans = plans_of(resolved.learners, n_features, resolved.basis)
+    assert sorted(row for plan in plans for bank in plan.banks for row in bank.rows) == sorted(
+        resolved.learners
+    )
+    assert len({(plan.view, plan.width > 0) for plan in plans}) == len(plans)
+    for plan in plans:
+        for bank in plan.banks:
+            ((view, kind, width),) = {(row.view, row.kind, row.width) for row in bank.rows}
+            assert (view, kind in KINDS, width > 0) == (plan.view, True, plan.width > 0)
+            assert bank.n_features == min(width or n_features, n_features)
+        assert plan.width <= n_features
 
 
 def test_the_combiner_and_the_units():
@@ -82,7 +101,7 @@ def test_nothing_is_auto_and_json_gives_it_back(learner):
     assert from_plain(json.loads(text)) == resolved
     listed = dict(rows(resolved))
     assert listed["n_features"] == "6"
-    assert {"banks", "kind"}.isdisjoint(listed)
+    assert {"learners", "kind"}.isdisjoint(listed)
     with pytest.raises(AttributeError):
         resolved.n_features = 7
 
@@ -105,7 +124,7 @@ def test_a_saved_learner_goes_on_as_what_its_settings_came_to(tmp_path, monkeypa
     stream = make_stream(6, 100)
     learner = MetricTracker().fit(stream.pairs, stream.y)
     learner.save(tmp_path)
-    monkeypatch.setattr("metrack.estimators.kinds.MOST_REPLAYS", 5)
+    monkeypatch.setattr("metrack.estimators.tables.TABLE", tables.TABLE[:3])
     loaded = metrack.load(tmp_path)
     assert loaded.resolved_ == learner.resolved_ != loaded.resolve(6)
     more = make_stream(6, 100, seed=1)
@@ -124,14 +143,13 @@ def test_numbers_of_features_that_are_none(learner, n_features):
 def test_the_engine_is_what_was_resolved():
     resolved = SADL(first_interval=4, output="best").resolve(5)
     engine = resolved.build()
-    (bank,), (asked,) = engine.banks, resolved.banks
+    (bank,), asked = engine.banks, resolved.learners
     assert bank.representation.name == asked.representation
     assert bank.first_interval == asked.first_interval == 4
-    assert bank.rule.replays == asked.replays == 24
     assert bank.ladder == (asked.learning_rate, 4.0, 2.0)
     always = SADL(first_interval=4, combiner="ader").resolve(5).build()
-    assert always.roster.first_interval == 0
-    np.testing.assert_array_equal(always.lengths[:3], [4.0, 16.0, 64.0])
+    assert always.experts.roster.first_interval == 0
+    np.testing.assert_array_equal(always.experts.lengths[:3], [4.0, 16.0, 64.0])
 
 
 def test_public_read_outs():
@@ -150,7 +168,13 @@ def test_public_read_outs():
 
 
 def test_one_registry():
-    assert set(registry.ESTIMATORS) == set(metrack.__all__) - {"Client", "implied_pairs", "load"}
+    assert set(registry.ESTIMATORS) == set(metrack.__all__) - {
+        "ActiveTracker",
+        "Client",
+        "Differences",
+        "implied_pairs",
+        "load",
+    }
     for name in registry.ESTIMATORS:
         assert registry.estimator(name) is getattr(metrack, name)
 
@@ -158,5 +182,6 @@ def test_one_registry():
 def test_every_field_declares_what_it_holds():
     for learner in ALL:
         resolved = learner.resolve(3)
-        for record in (resolved, *getattr(resolved, "banks", ())):
+        own = getattr(resolved, "learners", ())
+        for record in (resolved, *([own] if hasattr(own, "_fields") else own)):
             assert set(declared(type(record))) == set(record._fields)

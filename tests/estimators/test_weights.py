@@ -5,10 +5,9 @@ import pytest
 from sklearn.base import clone
 
 import metrack
-from metrack import COMID, LEGO, MetricTracker, OnlineITML
+from metrack import COMID, LEGO, SADL, MetricTracker, OnlineITML
+from metrack.engine.ensemble.ensemble import Ensemble
 from tests.estimators.learners import make_stream, state
-
-KINDS = MetricTracker()
 
 
 def test_weights_of_1_are_none(learner, stream):
@@ -35,7 +34,7 @@ def test_a_weight_multiplies_the_rate(learner):
 
 
 @pytest.mark.parametrize(
-    "learner", [COMID(), MetricTracker(), KINDS, OnlineITML(), LEGO()], ids=str
+    "learner", [COMID(), MetricTracker(), SADL(), OnlineITML(), LEGO()], ids=str
 )
 def test_graded_answers_are_labels_with_weights(learner):
     stream = make_stream(4)
@@ -47,7 +46,7 @@ def test_graded_answers_are_labels_with_weights(learner):
     assert state(graded) == state(weighted)
 
 
-@pytest.mark.parametrize("learner", [COMID(), KINDS, OnlineITML(), LEGO()], ids=str)
+@pytest.mark.parametrize("learner", [COMID(), MetricTracker(), OnlineITML(), LEGO()], ids=str)
 def test_an_unsure_answer_is_counted_and_teaches_nothing(learner):
     stream = make_stream(4)
     learner = clone(learner).fit(stream.pairs, stream.y)
@@ -57,13 +56,14 @@ def test_an_unsure_answer_is_counted_and_teaches_nothing(learner):
     assert learner.n_pairs_seen_ == len(stream.y) + 9
     for old, new in zip(before, metrics(learner), strict=True):
         # Up to a factor: the units go on being measured, and each feature's own, too.
-        near = 0.02 if hasattr(learner.engine_, "units") else 1e-9
+        near = 0.02 if isinstance(learner, MetricTracker) else 1e-9
         np.testing.assert_allclose(new / np.trace(new), old / np.trace(old), atol=near)
 
 
 def metrics(learner):
-    n_experts = getattr(learner.engine_, "n_active", 1)
-    return [learner.engine_.metric(j).matrix() for j in range(n_experts)]
+    engine = learner.engine_
+    n_experts = engine.experts.n_active if isinstance(engine, Ensemble) else 1
+    return [engine.metric(j).matrix() for j in range(n_experts)]
 
 
 def test_unsure_answers_are_no_change():
@@ -72,11 +72,11 @@ def test_unsure_answers_are_no_change():
     before = state(tracker)
     tracker.observe(stream.pairs, np.zeros(len(stream.y)), graded=True)
     after = state(tracker)
-    assert after["engine.detector.mean"] == before["engine.detector.mean"]
-    assert after["engine.detector.cusum"] == before["engine.detector.cusum"]
+    assert after["engine.experts.detector.mean"] == before["engine.experts.detector.mean"]
+    assert after["engine.experts.detector.cusum"] == before["engine.experts.detector.cusum"]
 
 
-@pytest.mark.parametrize("learner", [MetricTracker(), KINDS], ids=str)
+@pytest.mark.parametrize("learner", [MetricTracker(), SADL()], ids=str)
 def test_calls_of_any_sizes_and_resumption_are_exact_with_weights(learner, tmp_path):
     """Also of pairs that are replayed."""
     stream = make_stream(4)

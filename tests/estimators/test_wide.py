@@ -8,10 +8,11 @@ import scipy.sparse as sp
 
 import metrack
 from metrack import MetricTracker
-from metrack.estimators import kinds, persistence
+from metrack.estimators import persistence, tables
 from metrack.streams import LabelledStream, Segment
 from tests.estimators.learners import make_stream, state
 
+WIDENED = [(3, 70), (40, 300), (66, 80), (66, 300), (200, 260), (300, 400)]
 WIDTHS = [66, 200]  # the basis is the whole space, or not
 
 
@@ -104,7 +105,9 @@ def test_sparse_points():
     np.testing.assert_allclose(losses, expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("n", "wider"), [(3, 70), (40, 300), (66, 80), (66, 300), (200, 260)])
+@pytest.mark.parametrize(
+    ("n", "wider"), [(3, 70), (40, 300), (66, 80), (66, 300), (200, 260), (300, 400)]
+)
 def test_widened_it_goes_on(n, wider, tmp_path):
     """With the metric that it had: nearly, where learners on all features come to have few."""
     stream = make_stream(n, n_pairs=150)
@@ -114,7 +117,7 @@ def test_widened_it_goes_on(n, wider, tmp_path):
     assert tracker.n_features_in_ == wider
     now = tracker.get_mahalanobis_matrix()
     assert np.linalg.eigvalsh(now)[0] > 0.0
-    if n > 64 and (n > kinds.FULL_UP_TO) == (wider > kinds.FULL_UP_TO):
+    if n > 64 and (n > tables.FULL_UP_TO) == (wider > tables.FULL_UP_TO):
         assert tracker.mu_ == mu
         np.testing.assert_array_equal(tracker.weights_, weights)
         np.testing.assert_allclose(now[:n, :n], M, atol=1e-9 * np.abs(M).max())

@@ -32,7 +32,9 @@ def folder(tmp_path):
         batch = batch_of(pairs, y)._replace(ids=[f"{name}-{i}" for i in range(200)])
         registry.append(metric, batch).result()
         wait_until(lambda metric=metric: metric.version == 200)
-    items = NewItems([f"i{i}" for i in range(30, 0, -1)], pairs[:30, 0], ["text"] * 30, [None] * 30)
+    items = NewItems(
+        [f"i{i}" for i in range(30, 0, -1)], pairs[:30, 0], ["text"] * 30, *[[None] * 30] * 2
+    )
     registry.put_items(metric, items)
     registry.cut(metric, 150)
     registry.close()

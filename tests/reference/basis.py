@@ -6,7 +6,7 @@ its whole squared distance. When they change, M is restricted to the new form.
 
 import numpy as np
 
-from .comid import DenseCOMID, _inverse_plus
+from .comid import _inverse_plus
 from .kinds import DenseTarget, numbers_drawn
 
 
@@ -39,12 +39,6 @@ class OnDirections:
             moved = (turned * (values / (1.0 + a * n * values))) @ turned.T
             self.M = moved + self.outside * (np.eye(len(P)) - P)
         self.M = (1.0 + a) * (P @ self.M @ P) + self.outside * (np.eye(len(P)) - P)
-
-
-class MarginOnDirections(OnDirections, DenseCOMID):
-    def __init__(self, n_features, *, learning_rate, rho):
-        settings = {"divergence": "burg", "regularizer": "logdet", "step": "implicit"}
-        super().__init__(n_features, learning_rate=learning_rate, rho=rho, **settings)
 
 
 class TargetOnDirections(OnDirections, DenseTarget):

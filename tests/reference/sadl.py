@@ -3,9 +3,7 @@
 Time runs tau = t + I0 - 1 for t = 1, 2, ...; the cover has the intervals [iL, (i+1)L - 1] with
 L = I0 2^j, i >= 1, j >= 0, so at every tau one interval of each level j with L <= tau is active.
 
-Beyond the paper, learners with 32 <= L <= 256 may replay pairs: after each new pair come so many
-``replays``, each a drawn number r on which learner j learns the (r mod min(t, L))-th latest pair.
-The LogDet regulariser's rho fades with L, as rho sqrt(32 / L) for L > 32.
+Beyond the paper, the LogDet regulariser's rho fades with L, as rho sqrt(32 / L) for L > 32.
 """
 
 import numpy as np
@@ -39,7 +37,6 @@ class DenseSADL:
         first_interval=1,
         cap=2.0,
         output="sample",
-        replays=0,
         rng=None,
         **comid_settings,
     ):
@@ -50,8 +47,6 @@ class DenseSADL:
         self.first_interval = first_interval
         self.cap = cap
         self.output = output
-        self.replays = replays
-        self.seen, self.state = [], 0
         self.rng = np.random.RandomState(0) if rng is None else rng
         self.comid_settings = comid_settings
         self.t = 0
@@ -78,21 +73,7 @@ class DenseSADL:
         self.update_weights()
         for learner in self.learners:
             learner.observe(u, y)
-        self.seen.append((u, y))
-        for _ in range(self.replays):
-            self.replay(self.draw())
         return suffered
-
-    def draw(self):
-        """Upper bits of a linear congruential generator of 64 bits."""
-        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
-        return self.state >> 33 & 0x3FFFFFFF
-
-    def replay(self, drawn):
-        """Learn an earlier pair again."""
-        for level, learner in zip(self.levels, self.learners, strict=True):
-            if 32 <= self.length(level) <= 256:
-                learner.observe(*self.seen[-1 - drawn % min(self.t, self.length(level))])
 
     def births(self, tau):
         """Start the intervals that begin at tau, longest first: each takes the iterate below it."""

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from metrack.serve.databases.sqlite import SQLite
+from metrack.serve.log import Stretch
 from metrack.storage import StateFolder
 
 ROOT = Path(__file__).parents[2]
@@ -139,6 +140,13 @@ def free_port():
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
+
+
+def stretch_of(sequences, points, y, times=None):
+    """A stretch of the log, of pairs."""
+    nothing = [None] * len(y)
+    times = np.zeros(len(y)) if times is None else times
+    return Stretch(sequences, points, y, times, nothing, np.zeros(len(y), int))
 
 
 def judged(n_pairs, n_features=3, seed=0):

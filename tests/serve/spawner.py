@@ -17,8 +17,8 @@ import numpy as np
 from metrack.serve import teaching
 from metrack.serve.learning import Config, Learning
 from metrack.serve.limits import Limits
-from metrack.serve.log import Stretch
 from metrack.serve.server import serve
+from tests.serve.servers import stretch_of
 
 
 def warm_up():
@@ -26,7 +26,7 @@ def warm_up():
     y = np.where(points[:, 0, 0] > 0, 1, -1)
     for name in ("MetricTracker", "COMID"):
         learning = Learning.new(Config(3, name, {}, None))
-        learning.learn(Stretch(np.arange(1, 601), points, y))
+        learning.learn(stretch_of(np.arange(1, 601), points, y))
         learning.snapshot()
 
 

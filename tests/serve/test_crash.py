@@ -13,9 +13,8 @@ import pytest
 from metrack import Client
 from metrack.client import ServeError
 from metrack.serve.learning import Config, Learning
-from metrack.serve.log import Stretch
 from metrack.storage import read
-from tests.serve.servers import judged, keep, sqlite_only
+from tests.serve.servers import judged, keep, sqlite_only, stretch_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -63,7 +62,7 @@ def quiet(log):
         [np.stack([log[f"{s}_{i + 1}"] for i in range(n_features)], axis=1) for s in "xz"], axis=1
     )
     learning = Learning.new(Config(n_features, "MetricTracker", {}, None))
-    learning.learn(Stretch(log["sequence"], points, log["y"].astype(int)))
+    learning.learn(stretch_of(log["sequence"], points, log["y"].astype(int), log["time"]))
     return learning
 
 

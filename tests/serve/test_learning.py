@@ -1,15 +1,19 @@
 """What is learned and told depends on the judgements, and not on how they were cut."""
 
+import json
+
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import metrack
-from metrack.serve.course import Course, PlainDistance
+from metrack.serve.course import Course
 from metrack.serve.learning import Config, Learning
-from metrack.serve.log import Stretch
+from metrack.serve.plain_distance import PlainDistance
+from metrack.serve.series import Outcome, Series
 from metrack.storage import CorruptStateError, has_state, read
 from metrack.tracking.state import Tracking
-from tests.serve.servers import judged, keep
+from tests.serve.servers import judged, keep, stretch_of
 from tests.serve.test_crash import content_of
 
 CONFIG = Config(3, "MetricTracker", {}, ["a", "b", "c"])
@@ -25,7 +29,7 @@ def taught(pairs, y, sizes, learning=None):
     while start < len(y):
         stop = min(len(y), start + sizes[i % len(sizes)])
         numbers = learning.sequence + 1 + np.arange(stop - start)
-        learning.learn(Stretch(numbers, pairs[start:stop], y[start:stop]))
+        learning.learn(stretch_of(numbers, pairs[start:stop], y[start:stop]))
         start, i = stop, i + 1
     return learning
 
@@ -70,10 +74,13 @@ def test_course_stays_small_and_its_parts_together():
     learner = metrack.MetricTracker().start(2)
     for _ in range(200):
         pairs, y = rng.normal(size=(256, 2, 2)), rng.choice([-1.0, 1.0], size=256)
-        course.add(pairs, y, learner.observe(pairs, y), learner)
+        losses, nothing = learner.observe(pairs, y), np.full(256, np.nan)
+        course.add(Outcome(losses, nothing, nothing, nothing, y > 0), np.arange(256.0), learner)
     n_blocks = len(course.history.losses)
     assert n_blocks < 64
-    assert len(course.plain_losses) == len(course.weights) == n_blocks
+    assert len(course.weights) == n_blocks
+    assert len(course.series.blocks) < 256
+    assert course.series.width * len(course.series.blocks) + course.series.pairs == 200 * 256
     assert course.history.width * n_blocks + course.history.pairs == 200 * 256
 
 
@@ -89,11 +96,62 @@ def test_metric_before_a_change_is_kept():
     learning = taught(pairs[:1900], y[:1900], [256])
     assert learning.course.before is None
     taught(pairs[1900:], y[1900:], [256], learning)
-    before, changed = learning.course.before, learning.course.changes[-1]
+    before, changed = learning.course.before, learning.course.changes[-1].pair
     assert 0 < before.pairs <= changed
 
     def share(L):
         return (L**2).sum(axis=0) / (L**2).sum()
 
     assert np.argmax(share(before.components)) == 0
-    assert np.argmax(share(learning.snapshot().neighbours.components_)) == 1
+    assert np.argmax(share(learning.snapshot().reading.neighbours.components_)) == 1
+
+
+def test_accuracy_and_area_are_those_of_predictions_made_before():
+    """Pair by pair, by what a learner of the same pairs says just before it learns each."""
+    pairs, y = judged(300)
+    learning = taught(pairs, y, [300])
+    learner, distances, right = metrack.MetricTracker(random_state=0).start(3), [], []
+    for pair, label in zip(pairs, y, strict=True):
+        distances.append(learner.pair_distance(pair[None])[0] / learner.threshold_)
+        right.append((distances[-1] <= 1.0) == (label > 0))
+        learner.observe(pair[None], [label])
+    summary, late = learning.summary(), slice(300 - 256, 300)
+    assert summary["accuracy"] == pytest.approx(np.mean(right[late]))
+    expected = roc_auc_score(y[late], -np.array(distances[late]))
+    assert summary["auc"] == pytest.approx(expected, abs=0.02)  # the scale moves within a block
+    told = learning.snapshot().course["series"]
+    assert told["ends"] == [*range(8, 300, 8), 300]
+    assert told["accuracy"][-1] == summary["accuracy"]
+
+
+def test_series_keep_means_when_two_blocks_become_one():
+    series, rng = Series(), np.random.default_rng(0)
+    n = 8 * 256 + 40
+    losses, right = rng.random(n), rng.integers(2, size=n).astype(float)
+    scores, alike = rng.random(n), rng.random(n) < 0.5
+    outcome, times = Outcome(losses, losses + 1.0, right, scores, alike), np.arange(float(n))
+    series.add(outcome, times)
+    pieces = Series()
+    for start in range(0, n, 7):
+        pieces.add(outcome.part(start, min(n, start + 7)), times[start : start + 7])
+    assert series.described() == pieces.described()
+    told = series.described()
+    assert series.width == 16
+    assert told["ends"][:2] == [16, 32]
+    np.testing.assert_allclose(told["loss"][:128], losses[:2048].reshape(128, 16).mean(axis=1))
+    assert told["time"][:2] == [15.0, 31.0]
+    content, arrays = series.pack()
+    again = Series.unpack(json.loads(json.dumps(content)), arrays)
+    assert again.described() == told
+
+
+def test_what_a_change_moved_is_told_with_its_time():
+    pairs, y = judged(4000)
+    learning, times = Learning.new(CONFIG), 1000.0 + np.arange(4000)
+    numbers = np.arange(1, 4001)
+    learning.learn(stretch_of(numbers, pairs, y, times))
+    (told,) = learning.snapshot().course["changes"][-1:]
+    assert told["time"] == 999.0 + told["pair"]
+    by = {each["feature"]: each["by"] for each in told["moved"]}
+    assert by["b"] > 0.3 > -0.3 > by["a"]
+    assert sum(n for _, n in learning.summary()["hours"]) == 4000

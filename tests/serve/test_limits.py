@@ -144,7 +144,7 @@ def test_lag(tmp_path):
     registry = Registry(open_database(tmp_path), Limits(lag=10), n_threads=1)
     metric, _ = registry.make("m", Config(3, "COMID", {}, None))
     pairs, y = judged(1)
-    batch = Batch(pairs, y, [None], [None], [None], [None])
+    batch = Batch(pairs, y, *[[None]] * 6)
     metric.sequence = 11  # as if so many were acknowledged, and none learned
     with pytest.raises(Refused, match="11 judgements are not learned yet") as caught:
         registry.append(metric, batch)

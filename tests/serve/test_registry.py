@@ -18,7 +18,7 @@ CONFIG = Config(3, "COMID", {}, None)
 
 def batch_of(pairs, y):
     nothing = [None] * len(y)
-    return Batch(pairs, y, nothing, nothing, nothing, nothing)
+    return Batch(pairs, y, *[nothing] * 6)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_feedback_for_what_a_metric_was_before_is_refused(registry):
     with pytest.raises(Refused, match="changed meanwhile"):
         registry.append(metric, old).result()
     with pytest.raises(Refused, match="changed meanwhile"):
-        registry.put_items(metric, NewItems(["a"], np.zeros((1, 3)), [None], [None]))
+        registry.put_items(metric, NewItems(["a"], np.zeros((1, 3)), *[[None]] * 3))
     assert registry.append(metric, batch_of(*judged(5, 4))).result().sequence == 5
 
 
@@ -54,7 +54,7 @@ def test_feedback_for_a_deleted_metric_is_refused(registry):
     registry.delete(metric)
     for call in (
         lambda: registry.append(metric, batch_of(*judged(1))).result(),
-        lambda: registry.put_items(metric, NewItems(["a"], np.zeros((1, 3)), [None], [None])),
+        lambda: registry.put_items(metric, NewItems(["a"], np.zeros((1, 3)), *[[None]] * 3)),
         lambda: registry.teaching.snapshot_of(metric),
         lambda: registry.export(metric),
     ):
@@ -75,11 +75,11 @@ def test_an_error_of_a_learner_stops_its_metric_alone_and_loses_nothing(tmp_path
     expected = metrack.COMID(random_state=0).fit(pairs, y).pair_distance(pairs)
     wait_until(lambda: fine.version == 50 and broken.error is not None)
     assert "ZeroDivisionError" in broken.described()["error"]
-    np.testing.assert_array_equal(fine.snapshot.metric.pair_distance(pairs), expected)
+    np.testing.assert_array_equal(fine.snapshot.reading.metric.pair_distance(pairs), expected)
     registry.close()
     registry = Registry(open_database(tmp_path), Limits(), n_threads=1)
     wait_until(lambda: registry.get("broken").version == 50)
-    found = registry.get("broken").snapshot.metric.pair_distance(pairs)
+    found = registry.get("broken").snapshot.reading.metric.pair_distance(pairs)
     np.testing.assert_array_equal(found, expected)
     registry.close()
 

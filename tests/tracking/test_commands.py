@@ -165,7 +165,7 @@ def test_values_of_settings(text, value):
     [
         (["--estimator", "Nope"], "choose one of MetricTracker"),
         (["--learning-rate", "1"], "no setting of MetricTracker"),
-        (["--loss", "nope"], "loss='nope'; choose one of"),
+        (["--estimator", "COMID", "--loss", "nope"], "loss='nope'; choose one of"),
         (["--layout", "tall"], "choose one of auto, wide, ids"),
         (["--layout", "ids"], "--items FILE"),
         (["--format", "xml"], "choose one of auto, csv"),

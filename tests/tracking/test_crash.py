@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from metrack import storage
+from metrack import files, storage
 from metrack.tracking import sources
 from tests.tracking.feedback import learned, make_feedback, run, wide_lines, write_csv
 
@@ -112,7 +112,7 @@ def no_space(function, args):
 
 def run_faulty(source, out, nth, fault):
     def work():
-        storage.os = Faulty(nth, fault)  # in the child alone
+        storage.os = files.os = Faulty(nth, fault)  # in the child alone
         run(source, out, every=EVERY)
 
     return ended(in_child(work))

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from metrack import MetricTracker, cli
+from metrack.estimators.tables import TABLE
 from metrack.tracking import inspection
 from metrack.tracking.history import History
 from metrack.tracking.inspection import (
@@ -136,9 +137,7 @@ def test_what_settings_came_to_is_shown(tmp_path):
     tracking.learner.fit(np.random.default_rng(0).normal(size=(9, 2, 4)), [1, -1, 1] * 3)
     shown = next(each for each in sections(tmp_path, tracking) if each.title == "Settings in use")
     rows = dict(shown.rows)
-    assert (rows["as they come, always_on 1: learns"], rows["combiner"]) == (
-        "target",
-        "adaptive_share",
-    )
+    assert rows["learner 1"].startswith(f"{TABLE[0].kind}, {TABLE[0].view}, rate ")
+    assert rows["units"] == "root_mean_square"
     assert "auto" not in str(rows)
     assert shown.title in page(tmp_path, tracking).html()

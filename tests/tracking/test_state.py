@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from metrack.migrations import VERSION
 from metrack.storage import CorruptStateError, State, StateFolder, read
 from metrack.tracking import sources
 from metrack.tracking.columns import ReadSpec
@@ -66,10 +67,9 @@ def test_states_that_no_tracking_leads_to(change, tmp_path):
 
 def test_golden_tracking_goes_on(tmp_path):
     """A state of ``metrack track`` of 300 pairs of ids."""
-    golden = Path(__file__).with_name("golden") / "v4"
-    shutil.copytree(golden, tmp_path / "v4")
-    items = read_items(tmp_path / "v4" / "items.csv")
-    pairs, out = tmp_path / "v4" / "pairs.csv", tmp_path / "v4" / "tracked"
+    folder = tmp_path / "golden"
+    shutil.copytree(Path(__file__).with_name("golden") / f"v{VERSION}", folder)
+    items, pairs, out = read_items(folder / "items.csv"), folder / "pairs.csv", folder / "tracked"
     assert run(pairs, out, items=items).pairs == 0
     with pairs.open("a") as file:
         file.write("p0,p1,1\n")

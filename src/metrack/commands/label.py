@@ -105,6 +105,7 @@ def _ask(session: "Judging", shown: Mapping[str, str], read_key: Callable[[], st
             pair = undone or pair
             continue
         elif key == "s":
+            session.answer(pair, alike=None)
             typer.echo("  skipped")
         else:
             typer.echo(f"  keys: {KEYS}")

@@ -224,7 +224,7 @@ def track(
     from metrack.tracking.saving import SavePolicy
 
     asked: Settings = dict(ctx.obj or {})
-    learner = _make_estimator(estimator or "MetricTracker", asked)
+    learner = _make_estimator(estimator or _estimator_in(out), asked)
     if estimator is not None:
         asked["estimator"] = estimator
     _track(
@@ -271,6 +271,14 @@ def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
     if value not in known:
         raise ValueError(f"--{name} {value!r}; choose one of {', '.join(known)}")
     return value
+
+
+def _estimator_in(out: Path) -> str:
+    """The one that goes on there; the default where there is none yet."""
+    from metrack.storage import has_state, read
+
+    found = read(out).content["learner"]["class"] if has_state(out) else None
+    return found if found in PAIR_LEARNERS else "MetricTracker"
 
 
 def _make_estimator(name: str, asked: Settings) -> "OnlineLearner":

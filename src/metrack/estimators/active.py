@@ -120,9 +120,9 @@ def suggest(
     wanted = max(CANDIDATES, PER_PAIR * n_pairs)
     found = candidates(points, wanted, components, rng)
     if committee:
-        squares = _squares(points, found.rows, [each.components for each in committee])
+        squares = squares_of(points, found.rows, [each.components for each in committee])
     else:
-        squares = _squares(points, found.rows, [components])
+        squares = squares_of(points, found.rows, [components])
         committee = [Expert(np.empty((0, 0)), _nearest(squares[0], found.stands_for), 1.0)]
     score = doubt(squares, committee)
     mean = np.average(score, weights=found.stands_for)
@@ -170,7 +170,7 @@ def change(points: Any, now: Expert, then: Expert, rng: np.random.RandomState) -
     Pairs that nobody calls alike do not count: they would be nearly all, whatever was learned.
     """
     found = candidates(points, COMPARED, now.components, rng)
-    squares = _squares(points, found.rows, [now.components, then.components])
+    squares = squares_of(points, found.rows, [now.components, then.components])
     alike, was = squares[0] <= now.mu, squares[1] <= then.mu
     of_either = found.stands_for * (alike | was)
     if (total := of_either.sum()) == 0.0:
@@ -196,7 +196,7 @@ def _embedded(points: Floats | sp.csr_array, components: Floats | None) -> Float
     return points.toarray() if isinstance(points, sp.csr_array) else np.asarray(points)
 
 
-def _squares(points: Any, rows: Ints, embeddings: Sequence[Floats | None]) -> list[Floats]:
+def squares_of(points: Any, rows: Ints, embeddings: Sequence[Floats | None]) -> list[Floats]:
     """Squared distances of pairs of rows, in each embedding: every point is embedded once."""
     used, where = np.unique(rows, return_inverse=True)
     where = where.reshape(rows.shape)

@@ -4,17 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble.ensemble import Ensemble
-from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.engine.numerics.kernels import Floats
 from metrack.engine.online.targets import DenseMetric
-from metrack.estimators import active, closure
+from metrack.estimators import active
 from metrack.estimators.base import FrozenMetric, MahalanobisLearner
+from metrack.estimators.dense_settings import TargetSettings
 from metrack.estimators.inputs import (
-    LabelsLike,
     PairBatch,
     Points,
     PointsLike,
@@ -23,10 +22,11 @@ from metrack.estimators.inputs import (
     points_for,
     points_of,
 )
+from metrack.estimators.margin_settings import EnsembleSettings
 from metrack.estimators.online_embedding import OnlineEmbedding
-from metrack.estimators.resolved import EnsembleSettings, TargetSettings, TrackerSettings
 from metrack.estimators.settings import Seed, whole
 from metrack.estimators.threads import exclusive
+from metrack.estimators.tracker_settings import TrackerSettings
 
 
 class Asking(OnlineEmbedding, MahalanobisLearner):
@@ -42,7 +42,6 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         n_pairs: int,
         random_state: Seed = None,
         return_weights: bool = False,
-        judged: tuple[ArrayLike, LabelsLike] | None = None,
     ) -> Any:
         """Choose pairs of points that are worth judging next; nothing is learned or changed.
 
@@ -53,7 +52,7 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         and random pairs: the work does not grow with the number of points.
 
         Before the first judgement, pairs are chosen by what `observe_points` has seen, else by
-        plain distance.
+        plain distance. `metrack.ActiveTracker` asks by this, and keeps what was judged.
 
         Parameters
         ----------
@@ -66,11 +65,6 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
             suggested pairs are no random sample, and more of them are alike; what is
             averaged with these weights is not biased by the choice: the share of pairs
             that are alike, an error rate.
-        judged : tuple (rows, y), optional
-            Rows of X that were judged before, in order, and their labels, all to the same
-            question; where alike is transitive. As long as few classes come up, most
-            pairs are then a new point and one of the class that is nearest to it, so that
-            much follows from few answers; learn that too, see `metrack.implied_pairs`.
 
         Returns
         -------
@@ -95,8 +89,6 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         else:
             points = points_of(X, check_preprocessor(self.preprocessor), None)
         n_points = points.shape[0]
-        if judged is not None and return_weights:
-            raise ValueError("return_weights with judged: pairs are then chosen, and not drawn")
         if whole("n_pairs", n_pairs) > n_points * (n_points - 1) // 2:
             raise ValueError(
                 f"n_pairs={n_pairs}: {n_points} points have {n_points * (n_points - 1) // 2} pairs;"
@@ -106,14 +98,6 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         known = has_learned or (started and self.points_ is not None)
         rng = check_random_state(random_state)
         explored = self._exploration() if has_learned else active.exploration(np.inf)
-        questions = np.empty((0, 2), np.int64)
-        if judged is not None and has_learned:
-            answers = _judged_of(judged, n_points)
-            if closure.few_classes(*answers):
-                most = rng.binomial(n_pairs, 1.0 - explored)
-                seen, rows = self._as_seen(points), self._on_features()
-                groups = closure.groups_of(*answers)
-                questions = closure.next_questions(seen, most, rows, groups, rng)
         found = active.suggest(
             self._as_seen(points) if known else points,
             n_pairs,
@@ -122,8 +106,7 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
             explored,
             rng,
         )
-        rows = np.concatenate([questions, found.rows])[:n_pairs]
-        return (rows, found.weights) if return_weights else rows
+        return (found.rows, found.weights) if return_weights else found.rows
 
     @exclusive
     def informativeness(self, pairs: TuplesLike) -> Floats:
@@ -220,14 +203,6 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
 
     def _mu(self) -> float:
         raise NotImplementedError
-
-
-def _judged_of(judged: tuple[ArrayLike, LabelsLike], n_points: int) -> tuple[Ints, Floats]:
-    """Rows that were judged before, and labels."""
-    rows, y = closure.check_judged(*judged)
-    if rows.size and not (rows.min() >= 0 and rows.max() < n_points):
-        raise ValueError(f"judged has row numbers outside of 0 to {n_points - 1}, the rows of X")
-    return rows, y
 
 
 def _squares(components: Floats, u: Any) -> Floats:

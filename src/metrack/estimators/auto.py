@@ -6,7 +6,7 @@ so many features, at which rates.
 
 from typing import Any, Protocol
 
-from metrack.engine.ensemble.cover import LONGEST_FIRST
+from metrack.engine.learners.cover import LONGEST_FIRST
 from metrack.engine.numerics.divergences import DIVERGENCES
 from metrack.engine.numerics.losses import LOSSES
 from metrack.engine.numerics.steps import STEPS
@@ -16,12 +16,8 @@ from metrack.engine.representations.dense_factor import DENSE_FACTOR
 from metrack.engine.representations.diagonal import DIAGONAL
 from metrack.engine.representations.elementwise import ELEMENTWISE
 from metrack.engine.representations.protocol import Geometry, Representation
-from metrack.estimators.resolved import (
-    INITS,
-    REGULARIZERS,
-    MirrorSettings,
-    TargetSettings,
-)
+from metrack.estimators.dense_settings import TargetSettings
+from metrack.estimators.margin_settings import INITS, REGULARIZERS, MirrorSettings
 from metrack.estimators.settings import choice, positive, whole
 
 FULL_RANK_UP_TO = 100  # features: beyond, a step of full rank takes too long for a default

@@ -16,6 +16,7 @@ from metrack.estimators.inputs import (
     check_labels,
     check_preprocessor,
     take_names,
+    take_names_of_pairs,
 )
 from metrack.estimators.progress import warn_not_converged
 
@@ -53,6 +54,7 @@ class BatchLearner(MahalanobisLearner):
         check_calibration(labels, **(calibration or {}))
         solution = self._solve(batch, labels, **options)
         take_names(self, self.preprocessor)
+        take_names_of_pairs(self, batch.names)
         self.preprocessor_ = preprocessor
         self.n_features_in_ = batch.n_features
         self.components_ = solution.components

@@ -94,6 +94,17 @@ def implied_pairs(
     return found[order], np.repeat([1.0, -1.0], each)[order]
 
 
+def following(known: Groups, label: float, n_pairs: int, rng: np.random.RandomState) -> Ints:
+    """Pairs that are alike (label 1) or not (-1), whether judged or not; none where none are."""
+    return (_alike if label > 0.0 else _apart)(known, n_pairs, rng)
+
+
+def told_apart(known: Groups, one: Ints, two: Ints) -> Any:
+    """Which groups are told apart from which, pair by pair."""
+    n_groups, apart = known.apart.shape[0], known.apart.tocoo()
+    return np.isin(one * n_groups + two, apart.row.astype(np.int64) * n_groups + apart.col)
+
+
 def few_classes(rows: Ints, y: Floats) -> bool:
     """Whether so few classes have come up that points can be compared with each of them.
 
@@ -181,16 +192,16 @@ def next_questions(
     rng : RandomState
     """
     members, starts, sizes = _members(known)
-    classes = _classes(known, sizes)
-    refused = known.apart[:, classes].toarray() > 0.0
+    told = classes(known)
+    refused = known.apart[:, told].toarray() > 0.0
     open_ = ~refused.all(axis=1)
-    open_[classes] = False
+    open_[told] = False
     waiting = rng.permutation(np.flatnonzero(open_))[:n_pairs]
     fresh = np.setdiff1d(np.arange(points.shape[0]), known.points)
     fresh = rng.permutation(fresh)[: n_pairs - len(waiting)]
     asked = np.concatenate([known.points[members[starts[waiting]]], fresh])
-    offsets = rng.random_sample((len(classes), SEEN_OF_A_CLASS)) * sizes[classes, None]
-    seen = known.points[members[starts[classes, None] + offsets.astype(np.int64)]]
+    offsets = rng.random_sample((len(told), SEEN_OF_A_CLASS)) * sizes[told, None]
+    seen = known.points[members[starts[told, None] + offsets.astype(np.int64)]]
     centres = np.asarray(points[seen.ravel()] @ components.T)
     centres = centres.reshape(*seen.shape, -1).mean(axis=1)
     squares = cdist(np.asarray(points[asked] @ components.T), centres, "sqeuclidean")
@@ -200,12 +211,13 @@ def next_questions(
     return rows
 
 
-def _classes(known: Groups, sizes: Ints) -> Ints:
+def classes(known: Groups) -> Ints:
     """Groups that are all told apart from one another, the largest first."""
-    classes: list[int] = []
+    found: list[int] = []
+    sizes = np.bincount(known.group)
     told = np.zeros(len(sizes))  # from how many of the classes
     for group in np.argsort(-sizes, kind="stable").tolist():
-        if told[group] == len(classes):
-            classes.append(group)
+        if told[group] == len(found):
+            found.append(group)
             told[known.apart[[group]].indices] += 1.0
-    return np.array(classes)
+    return np.array(found, np.int64)

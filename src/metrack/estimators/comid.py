@@ -2,11 +2,11 @@
 
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.ensemble.mirror import SCHEDULES, MirrorBank
+from metrack.engine.learners.mirror import SCHEDULES, MirrorBank
 from metrack.estimators.auto import margin_learner, number, units
 from metrack.estimators.inputs import Preprocessor
+from metrack.estimators.margin_settings import EnsembleSettings
 from metrack.estimators.online import EnsembleLearner
-from metrack.estimators.resolved import EnsembleSettings
 from metrack.estimators.settings import Seed, choice
 from metrack.estimators.threads import exclusive
 
@@ -89,7 +89,7 @@ class COMID(EnsembleLearner):
     True
     >>> int(np.argmax(np.abs(learner.components_[0])))  # the feature that matters
     0
-    >>> (chosen,) = learner.resolved_.banks
+    >>> chosen = learner.resolved_.learners
     >>> chosen.divergence, chosen.regularizer, chosen.rho
     ('burg', 'nuclear', 0.0)
     """
@@ -129,7 +129,7 @@ class COMID(EnsembleLearner):
     def truncated_mass_(self) -> float:
         """Eigenvalue mass that the capacity has cut off so far, in the units of M."""
         check_is_fitted(self)
-        return learners_of(self).truncated_mass(0, self.engine_.unit)
+        return learners_of(self).truncated_mass(0, self.engine_.spaces[0].unit)
 
     @property
     @exclusive
@@ -144,7 +144,7 @@ class COMID(EnsembleLearner):
         learner = margin_learner(self, n_features)
         rate = number("learning_rate", self.learning_rate, learner.learning_rate)
         learner = learner._replace(learning_rate=rate, schedule=self.schedule)
-        return EnsembleSettings(n_features, units(self.scale), self.loss, (learner,))
+        return EnsembleSettings(n_features, units(self.scale), self.loss, learner)
 
 
 def learners_of(estimator: EnsembleLearner) -> MirrorBank:

@@ -11,7 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrack.engine.numerics.kernels import Floats, Ints
-from metrack.engine.online.neighbour_votes import METRICS, NEIGHBOURS, NeighbourVotes, Parts
+from metrack.engine.online.neighbour_votes import NEIGHBOURS, NeighbourVotes, Parts
+from metrack.engine.online.votes import METRICS
 from metrack.estimators import persistence
 from metrack.estimators.base import FrozenMetric
 from metrack.estimators.from_labels import FromLabels

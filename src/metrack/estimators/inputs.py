@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.numerics.pairs import HEAVIEST, Pairs, PointPairs
+from metrack.estimators.differences import Differences
 from metrack.estimators.settings import is_number
 
 CHUNK = 4096  # pairs whose differences are held at a time
@@ -20,7 +21,8 @@ LARGEST = 1e40  # of a feature: what the engine squares stays finite
 
 # What users give; what of it is of use is found out here.
 PointsLike: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix  # rows, or row numbers or ids of them
-TuplesLike: TypeAlias = ArrayLike  # pairs or triplets of points, or of row numbers or ids
+# Pairs or triplets of points, or of row numbers or ids; pairs also by their differences.
+TuplesLike: TypeAlias = ArrayLike | Differences
 LabelsLike: TypeAlias = ArrayLike
 Preprocessor: TypeAlias = PointsLike | Callable[[Any], Any] | None  # points, or ids to points
 # What was checked.
@@ -76,6 +78,21 @@ def take_names(estimator: Any, points: Any, reset: bool = True) -> None:
         vars(estimator).pop("feature_names_in_", None)
 
 
+def take_names_of_pairs(estimator: Any, names: Sequence[str] | None) -> None:
+    """Know the features by the names of differences; names that are known must be the same."""
+    if names is None:
+        return
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    elif names != known.tolist():
+        i, *_ = (i for i, name in enumerate(known) if names[i] != name)
+        raise ValueError(
+            f"feature {i} of the differences is {names[i]!r}, but the metric was learned with "
+            f"{known[i]!r} there; give the same features in the same order"
+        )
+
+
 def restore_names(estimator: Any, names: Any, n_features: int) -> None:
     """Know the features by names that were saved, if there were any."""
     if names is None:
@@ -126,7 +143,7 @@ class TupleBatch:
     Parameters
     ----------
     tuples : array (n_tuples, size, n_features), or row numbers or ids (n_tuples, size)
-        The latter with a preprocessor.
+        The latter with a preprocessor. Pairs may be `Differences`.
     preprocessor : None, points, or callable
         As `check_preprocessor` returns it.
     n_features : int or None
@@ -136,8 +153,13 @@ class TupleBatch:
     name: ClassVar[str]
     size: ClassVar[int]
 
-    def __init__(self, tuples: PointsLike, preprocessor: Lookup, n_features: int | None) -> None:
+    def __init__(
+        self, tuples: PointsLike | Differences, preprocessor: Lookup, n_features: int | None
+    ) -> None:
         name, size = self.name, self.size
+        self.names: Sequence[str] | None = None  # of features, where differences have them
+        if isinstance(tuples, Differences) and size == 2:
+            self.names, tuples = tuples.names, tuples.as_points()
         array = _numbers(tuples, name, id_dimensions=2)
         are_ids = preprocessor is not None or _is_text(array)
         if are_ids and array.ndim == 2 and array.shape[1:] == (size,):

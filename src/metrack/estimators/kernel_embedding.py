@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.ensemble.landmarks import KernelRule, Landmarks, as_dense, features
+from metrack.engine.ensemble.kernel_rule import KernelRule, as_dense
+from metrack.engine.ensemble.landmarks import Landmarks, features
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.inputs import (

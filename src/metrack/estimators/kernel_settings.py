@@ -5,37 +5,26 @@ from typing import Annotated, Any, NamedTuple
 
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
-from metrack.engine.ensemble.basis import BasisEnsemble
-from metrack.engine.ensemble.kernel_spaces import KernelEnsemble
-from metrack.engine.ensemble.landmarks import KernelRule
+from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.ensemble.kernel_features import KernelFeatures
+from metrack.engine.ensemble.kernel_rule import KernelRule
+from metrack.engine.ensemble.views import VIEWS
+from metrack.engine.learners.bank import Row
 from metrack.engine.numerics.records import MOST, Flag, Number, Sizes
-from metrack.estimators.kinds import Row, banks_of
-from metrack.estimators.resolved import (
-    KINDS,
-    MOST_SPACES,
+from metrack.estimators.fields import UNITS, Name, scaled
+from metrack.estimators.tables import KERNEL
+from metrack.estimators.tracker_settings import (
     TRACKING,
-    UNITS,
-    Banks,
-    BankSettings,
-    Name,
-    Spaces,
-    SpaceSettings,
-    TrackerSettings,
+    Rows,
+    SpacePlan,
+    check_rows,
+    plans_of,
+    sizes_of,
 )
 
 RELATIVE = {"rbf", "poly", "polynomial"}  # kernels whose gamma "auto" is in units of the data
-AUTO_GAMMAS = (1.0, 3.0)  # of which the second has narrow learners alone: details are local
-NARROW, WIDE = 32, 192  # directions of a basis
-KERNEL = "kernel"
-TABLE = (
-    Row("target", KERNEL, 0.3, 64, 0.33, width=NARROW),
-    Row("target", KERNEL, 0.1, 64, 0.33, width=NARROW),
-    Row("target", KERNEL, 0.03, 256, 0.33, width=NARROW),
-    Row("target", KERNEL, 0.15, 0, width=WIDE),
-    Row("target", KERNEL, 0.1, 1024, width=WIDE),
-    Row("target", KERNEL, 1.0, 64, width=WIDE),
-    Row("plain", KERNEL, memory=1000),
-)
+AUTO_GAMMAS = (1.0, 3.0)
+MOST_GAMMAS = 8
 MOST_LANDMARKS = 1 << 12
 
 
@@ -51,16 +40,18 @@ class KernelName:
         return str(Name(PAIRWISE_KERNEL_FUNCTIONS).checked(value, name, sizes))
 
 
-class KernelSpaceSettings(NamedTuple):
-    """Experts on the features of one bandwidth."""
+class Gammas:
+    """What a field holds: a number for each space of a kernel, 0 where the kernel has none."""
 
-    gamma: Annotated[float, Number()]
-    banks: Annotated[tuple[BankSettings, ...], Banks()]
+    def plain(self, value: tuple[float, ...]) -> list[float]:
+        """For JSON."""
+        return list(value)
 
-    @property
-    def kind(self) -> str:
-        """Under which they are saved."""
-        return "space"
+    def checked(self, value: Any, name: str, sizes: Sizes) -> tuple[float, ...]:
+        """The numbers, if they are such ones."""
+        if not isinstance(value, list) or not 1 <= len(value) <= MOST_GAMMAS:
+            raise ValueError(f"{name} is {value!r}; it must be a list of numbers")
+        return tuple(Number().checked(each, f"{name}.{i}", sizes) for i, each in enumerate(value))
 
 
 class KernelSettings(NamedTuple):
@@ -68,28 +59,28 @@ class KernelSettings(NamedTuple):
 
     Attributes
     ----------
-    n_features, units, spaces
-        As of `TrackerSettings`; spaces are those of the linear learners.
+    n_features, units, basis
+        As of `TrackerSettings`.
+    learners : tuple of Row
+        Those that see differences, and those that see the features of each gamma.
     kernel, degree, coef0
         As the settings of these names.
     n_landmarks : int
     relative : bool
         Gammas are in units of the data.
-    kernel_spaces : tuple of KernelSpaceSettings
-        A gamma each, 0 where the kernel has none, and learners.
+    gammas : tuple of float
     """
 
     n_features: Annotated[int, Number(1, MOST, whole=True)]
     units: Annotated[str, Name(UNITS)]
-    spaces: Annotated[tuple[SpaceSettings, ...], Spaces(SpaceSettings, MOST_SPACES)]
+    learners: Annotated[tuple[Row, ...], Rows()]
+    basis: Annotated[int, Number(1, MOST, whole=True)]
     kernel: Annotated[str | Callable[..., Any], KernelName()]
     degree: Annotated[float, Number()]
     coef0: Annotated[float, Number()]
     n_landmarks: Annotated[int, Number(1, MOST_LANDMARKS, whole=True)]
     relative: Annotated[bool, Flag()]
-    kernel_spaces: Annotated[
-        tuple[KernelSpaceSettings, ...], Spaces(KernelSpaceSettings, MOST_SPACES)
-    ]
+    gammas: Annotated[tuple[float, ...], Gammas()]
 
     @property
     def kind(self) -> str:
@@ -97,65 +88,45 @@ class KernelSettings(NamedTuple):
         return "kernel"
 
     @property
-    def linear(self) -> TrackerSettings:
-        """The linear learners, as a tracker."""
-        return TrackerSettings(*(getattr(self, name) for name in TrackerSettings._fields))
+    def _kernel_views(self) -> list[str]:
+        return [KERNEL.format(i) for i in range(len(self.gammas))]
 
-    def build(self) -> KernelEnsemble:
+    def build(self) -> Ensemble:
         """The learners and their combiner, at their start."""
-        linear = self.linear.build()
-        kernel = [
-            BasisEnsemble(
-                self.n_landmarks,
-                [bank.build(self._size(bank)) for bank in space.banks],
-                TRACKING,
-                scaled=True,
-            )
-            for space in self.kernel_spaces
-        ]
-        gammas = tuple(space.gamma for space in self.kernel_spaces)
-        rule = KernelRule(self.kernel, gammas, self.relative, self.degree, self.coef0)
-        return KernelEnsemble(linear.spaces, linear.views, kernel, rule, TRACKING)
+        linear, of_kernel = self._plans()
+        rule = KernelRule(self.kernel, self.gammas, self.relative, self.degree, self.coef0)
+        return Ensemble(
+            self.n_features,
+            [
+                *(plan.build(scaled(self.units)) for plan in linear),
+                *(plan.build(True) for plan in of_kernel),
+            ],
+            [plan.view for plan in linear],
+            TRACKING,
+            KernelFeatures(self.n_features, self.n_landmarks, rule),
+        )
 
-    def dimensions(self) -> list[int]:
-        """On how many features, or directions of a basis, each bank works."""
-        own = [self._size(bank) for space in self.kernel_spaces for bank in space.banks]
-        return [*self.linear.dimensions(), *own]
+    def _plans(self) -> tuple[list[SpacePlan], list[SpacePlan]]:
+        """The spaces of differences, and those of the kernel."""
+        linear = [row for row in self.learners if row.view in VIEWS]
+        others = [row for row in self.learners if row.view not in VIEWS]
+        of_kernel = plans_of(others, self.n_landmarks, basis=1)
+        return plans_of(linear, self.n_features, self.basis), of_kernel
 
-    def _size(self, bank: BankSettings) -> int:
-        return bank.dimensions(self.n_landmarks) or 1
-
-    def widths(self) -> list[int]:
-        """How many features each space has."""
-        return [*self.linear.widths(), *(self.n_landmarks for _ in self.kernel_spaces)]
+    def sizes(self) -> dict[str, int]:
+        """How many features each holder of state has."""
+        linear, of_kernel = self._plans()
+        own = {"views": self.n_features, "kernel": self.n_features}
+        return own | sizes_of([*linear, *of_kernel])
 
     def smallest(self) -> "KernelSettings":
-        """The same for two features, and one landmark."""
-        linear = self.linear.smallest()
-        kernel = tuple(
-            each._replace(banks=tuple(bank.smallest() for bank in each.banks))
-            for each in self.kernel_spaces
-        )
-        return self._replace(
-            n_features=linear.n_features, spaces=linear.spaces, n_landmarks=1, kernel_spaces=kernel
-        )
+        """The same for one feature, and one landmark."""
+        return self._replace(n_features=1, n_landmarks=1)
 
     def check(self) -> None:
         """Refuse what cannot be built, before anything is allocated."""
-        self.linear.check()
-        for space in self.kernel_spaces:
-            for bank in space.banks:
-                bank.check(self.n_landmarks)
-
-
-KINDS |= {"kernel": KernelSettings}
-
-
-def kernel_kinds(n_landmarks: int, gammas: tuple[float, ...]) -> tuple[KernelSpaceSettings, ...]:
-    """Target learners and plain distance for each bandwidth; wide ones for the first."""
-    found = []
-    for i, gamma in enumerate(gammas):
-        rows = [row for row in TABLE if i == 0 or row.width < WIDE]
-        fitted = [row._replace(width=min(row.width, n_landmarks)) for row in rows]
-        found.append(KernelSpaceSettings(gamma, tuple(banks_of(fitted, n_landmarks))))
-    return tuple(found)
+        check_rows(self.learners, (*VIEWS, *self._kernel_views))
+        seen = dict.fromkeys((row.view, row.width > 0) for row in self.learners)
+        if [view for view, _ in seen if view not in VIEWS] != self._kernel_views:
+            raise ValueError(f"learners see {list(seen)}; expected are {self._kernel_views}, too")
+        self.smallest().build()

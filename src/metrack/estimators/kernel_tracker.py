@@ -10,7 +10,9 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble import landmarks
-from metrack.engine.ensemble.kernel_spaces import KernelEnsemble
+from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.ensemble.kernel_features import KernelFeatures
+from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators import active
 from metrack.estimators.auto import units
@@ -31,15 +33,14 @@ from metrack.estimators.kernel_embedding import (
 )
 from metrack.estimators.kernel_settings import (
     AUTO_GAMMAS,
+    MOST_GAMMAS,
     MOST_LANDMARKS,
     RELATIVE,
     KernelSettings,
-    kernel_kinds,
 )
-from metrack.estimators.kinds import several_kinds
 from metrack.estimators.probability import Goal, check_goal
-from metrack.estimators.resolved import MOST_SPACES
 from metrack.estimators.settings import Seed, choice, positive, whole
+from metrack.estimators.tables import BASIS, kernel_learners, learners_for
 from metrack.estimators.threads import exclusive
 from metrack.estimators.weighed import WeighedLearner, spaces_of
 
@@ -156,7 +157,7 @@ class KernelTracker(WeighedLearner):
     """
 
     resolved_: KernelSettings  # type: ignore[assignment]
-    engine_: KernelEnsemble
+    engine_: Ensemble
 
     components_ = _Absent()
     rank_ = _Absent()
@@ -205,13 +206,14 @@ class KernelTracker(WeighedLearner):
         return KernelSettings(
             n_features,
             units(self.scale),
-            spaces=several_kinds(n_features),
+            learners=learners_for(n_features) + kernel_learners(n_landmarks, len(gammas)),
+            basis=BASIS,
             kernel=kernel,
             degree=float(whole("degree", self.degree)),
             coef0=positive("coef0", self.coef0, or_zero=True),
             n_landmarks=n_landmarks,
             relative=relative,
-            kernel_spaces=kernel_kinds(n_landmarks, gammas),
+            gammas=gammas,
         )
 
     def _kernel(self) -> str | Callable[..., Any]:
@@ -227,8 +229,8 @@ class KernelTracker(WeighedLearner):
                 return (0.0,)
             return AUTO_GAMMAS if self.kernel == "rbf" else AUTO_GAMMAS[:1]
         given: Any = self.gamma if isinstance(self.gamma, list | tuple) else [self.gamma]
-        if not 1 <= len(given) <= MOST_SPACES:
-            raise ValueError(f"gamma={self.gamma!r}; give 1 to {MOST_SPACES} numbers, or 'auto'")
+        if not 1 <= len(given) <= MOST_GAMMAS:
+            raise ValueError(f"gamma={self.gamma!r}; give 1 to {MOST_GAMMAS} numbers, or 'auto'")
         return tuple(positive("gamma", each) for each in given)
 
     def check_components(self, n_features: int) -> None:
@@ -273,9 +275,9 @@ class KernelTracker(WeighedLearner):
     def observe_batch(self, batch: PairBatch, y: Floats) -> Floats:
         """What `observe` does, with pairs and labels that have been checked; it is started."""
         engine = self.engine_
-        if engine.rule.code is None:  # it may fail half-way
-            engine = deepcopy(engine, {id(engine.rule): engine.rule})
-        losses = [engine.observe_points(pairs, np.empty(0)) for pairs in batch.point_chunks(y)]
+        if (rule := _features(engine).rule).code is None:  # it may fail half-way
+            engine = deepcopy(engine, {id(rule): rule})
+        losses = [engine.observe(pairs, np.empty(0)) for pairs in batch.point_chunks(y)]
         self._forget_read_outs()
         self.engine_ = engine
         return np.concatenate(losses)
@@ -283,18 +285,6 @@ class KernelTracker(WeighedLearner):
     def takes_points(self, n_features: int) -> bool:
         """Points without judgements are of no use here."""
         return False
-
-    @exclusive
-    def forget(self, pairs: TuplesLike) -> int:
-        """Replay judgements of these pairs no more; see `MetricTracker.forget`.
-
-        They are known by their points, which are kept of the last ``n_landmarks`` pairs.
-        """
-        check_is_fitted(self)
-        batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
-        return sum(
-            self.engine_.forget_points(each) for each in batch.point_chunks(np.zeros(len(batch)))
-        )
 
     def _spaces(self) -> list[str]:
         kernel, gammas = self.resolved_.kernel, self.gammas_
@@ -307,7 +297,7 @@ class KernelTracker(WeighedLearner):
     def landmarks_(self) -> Floats:
         """The points that all others are told by, of this moment."""
         check_is_fitted(self)
-        found = self.engine_.landmarks
+        found = _features(self.engine_).landmarks
         return found.points[:, : found.used[0]].T.copy()
 
     @property
@@ -315,7 +305,8 @@ class KernelTracker(WeighedLearner):
     def gammas_(self) -> Floats:
         """Of the kernel, one for each of its spaces; 0 where it has none."""
         check_is_fitted(self)
-        return np.array(landmarks.gammas_of(self.engine_.rule, self.engine_.landmarks))
+        features = _features(self.engine_)
+        return np.array(landmarks.gammas_of(features.rule, features.landmarks))
 
     @exclusive
     def top_landmarks(self, n: int = 10) -> list[Landmark]:
@@ -377,10 +368,11 @@ class KernelTracker(WeighedLearner):
         check_is_fitted(self)
         if name not in self._computed:
             engine, p = self.engine_, self.weights_
-            metrics = engine.mixtures(p) if name == "view" else engine.neighbours_of_all(p)
-            self._computed[name] = SpacesMetric(
-                engine.rule, engine.landmarks, metrics, self.n_components
-            )
+            if name == "view":
+                metrics = [engine.mixture(p), *engine.of_kernel(p)]
+            else:
+                metrics = [engine.neighbours(p), *engine.neighbours_of_kernel(p)]
+            self._computed[name] = self._on_spaces(metrics, self.n_components)
         view: SpacesMetric = self._computed[name]
         return view
 
@@ -402,8 +394,8 @@ class KernelTracker(WeighedLearner):
 
     def _committee(self) -> list[active.Expert]:
         if "committee" not in self._computed:
-            engine = self.engine_
-            p, mu = engine.weights, engine.mu
+            experts = self.engine_.experts
+            p, mu = experts.weights, experts.mu
             self._computed["committee"] = [
                 active.Expert(self._alone(each).components(), float(mu[j]), float(p[j]))
                 for j, each in enumerate(np.eye(len(p)))
@@ -412,5 +404,14 @@ class KernelTracker(WeighedLearner):
         return committee
 
     def _alone(self, p: Floats) -> SpacesMetric:
-        engine = self.engine_
-        return SpacesMetric(engine.rule, engine.landmarks, engine.mixtures(p))
+        return self._on_spaces([self.engine_.mixture(p), *self.engine_.of_kernel(p)])
+
+    def _on_spaces(self, metrics: list[Factored], n_components: int | None = None) -> SpacesMetric:
+        features = _features(self.engine_)
+        return SpacesMetric(features.rule, features.landmarks, metrics, n_components)
+
+
+def _features(engine: Ensemble) -> KernelFeatures:
+    """Those of the kernel, which every ensemble of a `KernelTracker` has."""
+    assert engine.kernel is not None
+    return engine.kernel

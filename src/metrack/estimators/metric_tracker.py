@@ -2,17 +2,16 @@
 
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.ensemble.spaces import SpacesEnsemble
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.auto import units
 from metrack.estimators.drift_report import ReportsDrift
 from metrack.estimators.inputs import Preprocessor
-from metrack.estimators.kinds import several_kinds
 from metrack.estimators.probability import Goal, check_goal
-from metrack.estimators.resolved import TrackerSettings
-from metrack.estimators.settings import Seed, whole
+from metrack.estimators.settings import Seed, at_most_features, whole
+from metrack.estimators.tables import BASIS, learners_for
 from metrack.estimators.threads import exclusive
+from metrack.estimators.tracker_settings import TrackerSettings
 from metrack.estimators.weighed import WeighedLearner
 
 
@@ -82,7 +81,6 @@ class MetricTracker(ReportsDrift, WeighedLearner):
     """
 
     resolved_: TrackerSettings
-    engine_: SpacesEnsemble
 
     def __init__(
         self,
@@ -100,9 +98,9 @@ class MetricTracker(ReportsDrift, WeighedLearner):
 
     def resolve(self, n_features: int) -> TrackerSettings:
         """What the settings come to for so many features; nothing is learned or changed."""
-        whole("n_features", n_features)
+        at_most_features(self.n_components, whole("n_features", n_features))
         check_goal(self.threshold)
-        return TrackerSettings(n_features, units(self.scale), several_kinds(n_features))
+        return TrackerSettings(n_features, units(self.scale), learners_for(n_features), BASIS)
 
     @exclusive
     def neighbour_components(self) -> Floats:
@@ -117,6 +115,9 @@ class MetricTracker(ReportsDrift, WeighedLearner):
             self._computed["neighbours"] = found
         components: Floats = self._computed["neighbours"]
         return components
+
+    def _is_of_features(self) -> bool:
+        return True  # in their own units: of turned pairs they would be those of rounding errors
 
     def _metric(self) -> Factored:
         return self._cut(self.engine_.mixture(self.weights_))

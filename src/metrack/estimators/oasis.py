@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.oasis import DenseSimilarity
 from metrack.estimators.auto import units
+from metrack.estimators.dense_settings import SimilaritySettings
 from metrack.estimators.inputs import (
     LabelsLike,
     PairBatch,
@@ -21,7 +22,6 @@ from metrack.estimators.inputs import (
     points_for,
 )
 from metrack.estimators.online_embedding import OnlineEmbedding
-from metrack.estimators.resolved import SimilaritySettings
 from metrack.estimators.settings import Seed, positive, whole
 from metrack.estimators.threads import exclusive
 

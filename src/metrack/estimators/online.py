@@ -3,7 +3,6 @@
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,6 +13,7 @@ from metrack.engine.online.targets import DenseMetric
 from metrack.estimators import active, probability, unlabelled
 from metrack.estimators.asking import Asking
 from metrack.estimators.base import StaticEmbedding, check_calibration
+from metrack.estimators.dense_settings import TargetSettings
 from metrack.estimators.embedding import aligned, leading, orthogonal
 from metrack.estimators.inputs import (
     LabelsLike,
@@ -28,11 +28,13 @@ from metrack.estimators.inputs import (
     points_for,
     points_of,
     take_names,
+    take_names_of_pairs,
 )
+from metrack.estimators.margin_settings import EnsembleSettings
 from metrack.estimators.progress import Fitting
-from metrack.estimators.resolved import EnsembleSettings, TargetSettings, TrackerSettings
 from metrack.estimators.settings import at_most_features
 from metrack.estimators.threads import exclusive
+from metrack.estimators.tracker_settings import TrackerSettings
 
 
 class OnlineLearner(Asking):
@@ -55,6 +57,7 @@ class OnlineLearner(Asking):
         Parameters
         ----------
         pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
+            Or `Differences`; so in every method that takes pairs.
         y : array (n_pairs,)
             +1 alike, -1 not alike; or 1 and 0, or booleans.
         calibration_params : dict, optional
@@ -70,6 +73,7 @@ class OnlineLearner(Asking):
             check_calibration(check_labels(y, len(batch)), **calibration_params)
         with self._telling(batch, verbose):
             self.start(batch.n_features, preprocessor)
+            take_names_of_pairs(self, batch.names)
             self.observe_batch(batch, labels)
         if calibration_params is not None:
             self.calibrate_threshold(pairs, y, **calibration_params)
@@ -105,6 +109,7 @@ class OnlineLearner(Asking):
         Parameters
         ----------
         pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
+            Or `Differences`; so in every method that takes pairs.
         y : array (n_pairs,)
             +1 alike, -1 not alike; or 1 and 0, or booleans.
         sample_weight : array (n_pairs,), optional
@@ -123,6 +128,7 @@ class OnlineLearner(Asking):
         with self._telling(batch, verbose):
             if not fitted:
                 self.start(batch.n_features, preprocessor)
+            take_names_of_pairs(self, batch.names)
             return self.observe_batch(batch, labels)
 
     def _telling(self, batch: PairBatch, verbose: int) -> Fitting:
@@ -147,9 +153,10 @@ class OnlineLearner(Asking):
         """Learn from points without judgements, any number of them, before pairs or in between.
 
         Directions in which points differ much, but neighbours little, tend to carry meaning. What
-        is known of them when the first pair comes decides where learning starts: three tenths of
-        the way from plain distance to what the points say; but with ``regularizer="l1"``, which is
-        about single features. And until some pairs are known to be alike (7 have half a say, 25
+        is known of them when the first pair comes decides where learning starts: a fifth of the
+        way from plain distance to what the points say; but not of `MetricTracker`, some of whose
+        experts see features in their own units, and with ``regularizer="l1"``: both are about
+        single features. And until some pairs are known to be alike (10 have half a say, 25
         nearly all), the metric that is put out rests in part on the points; without any pair,
         altogether. Best called before the first pair: pairs learned earlier are taken for alike
         ones.
@@ -205,15 +212,13 @@ class OnlineLearner(Asking):
         -------
         int
             How many judgements were found among those that may be replayed: of `MetricTracker` the
-            last 1,024, and up to 1,024 of each kind from all the past; above 384 features the last
-            64. None where nothing is replayed.
+            last 1,024, and up to 1,024 of each kind from all the past. None where nothing is
+            replayed.
         """
         check_is_fitted(self)
-        batch, start = PairBatch(pairs, self.preprocessor_, self.n_features_in_), self._start_of()
-        pieces = batch.pieces() if start is None else (u @ start.root for u in batch.pieces())
-        return sum(self._forget(u) for u in pieces)
+        return self._forget(PairBatch(pairs, self.preprocessor_, self.n_features_in_))
 
-    def _forget(self, u: Points) -> int:
+    def _forget(self, batch: PairBatch) -> int:
         """Of a learner that replays nothing."""
         return 0
 
@@ -252,10 +257,14 @@ class OnlineLearner(Asking):
 
     def _before_pairs(self, points: unlabelled.Points, y: Floats) -> unlabelled.Points:
         """Settle the start, if no pair came before; count those that are alike."""
-        if self.engine_.n_pairs == 0 and getattr(self, "regularizer", None) != "l1":
+        if self.engine_.n_pairs == 0 and not self._is_of_features():
             points = unlabelled.settled(points)
         points.moments.counts[1] += int(np.sum(y > 0.0))
         return points
+
+    def _is_of_features(self) -> bool:
+        """Whether single features matter, so that pairs must not be turned."""
+        return getattr(self, "regularizer", None) == "l1"
 
     def _start_of(self) -> unlabelled.Start | None:
         """Where learning started, if not from plain distance."""
@@ -414,7 +423,8 @@ class EnsembleLearner(OnlineLearner):
             return super()._committee()
         if "committee" not in self._computed:
             engine = self.engine_
-            p, mu, start = engine.weights, engine.mu, self._start_of()
+            experts, start = engine.experts, self._start_of()
+            p, mu = experts.weights, experts.mu
             metrics = [engine.metric(j).components() for j in range(len(p))]
             if start is not None:
                 metrics = [components @ start.root for components in metrics]
@@ -425,8 +435,8 @@ class EnsembleLearner(OnlineLearner):
         committee: list[active.Expert] = self._computed["committee"]
         return committee
 
-    def _forget(self, u: Points) -> int:
-        return self.engine_.forget(u.toarray() if sp.issparse(u) else u)
+    def _forget(self, batch: PairBatch) -> int:
+        return sum(self.engine_.forget(each) for each in batch.chunks(np.zeros(len(batch))))
 
     @exclusive
     def predict_proba(self, pairs: TuplesLike) -> Floats:
@@ -443,14 +453,14 @@ class EnsembleLearner(OnlineLearner):
         """How likely a pair is alike, by its squared distance; it does not change any more."""
         check_is_fitted(self)
         if "likelihood" not in self._computed:
-            curve = probability.curve(probability.sample(self.engine_.scores))
+            curve = probability.curve(probability.sample(self.engine_.experts.scores))
             self._computed["likelihood"] = curve.of_squares(self.mu_)
         found: probability.Curve = self._computed["likelihood"]
         return found
 
     def _cut_ratio(self) -> float:
         goal, least = probability.check_goal(getattr(self, "threshold", "accuracy"))
-        found = probability.sample(self.engine_.scores)
+        found = probability.sample(self.engine_.experts.scores)
         if goal == "accuracy" or not (found.alike.any() and found.others.any()):
             return 1.0  # what is learned along counts errors
         return probability.cut(found, goal, least)

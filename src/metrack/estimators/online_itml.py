@@ -2,9 +2,9 @@
 
 from metrack.engine.online.targets import DenseMetric
 from metrack.estimators.auto import target_learner
+from metrack.estimators.dense_settings import TargetSettings
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.online import OnlineLearner
-from metrack.estimators.resolved import TargetSettings
 from metrack.estimators.settings import Seed
 
 

@@ -16,10 +16,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.records import LARGEST_FLOAT, MOST, Array, Number
-from metrack.engine.online.neighbour_votes import Kept, Parts, Trust
+from metrack.engine.online.neighbour_votes import Kept, Parts
+from metrack.engine.online.votes import Trust
 from metrack.estimators.engine_state import pack_engine, pack_record, unpack_engine, unpack_record
+from metrack.estimators.fields import to_plain
 from metrack.estimators.inputs import check_preprocessor, restore_names, take_names
-from metrack.estimators.resolved import Engine, Resolved, from_plain, to_plain
+from metrack.estimators.resolved import Engine, Resolved, from_plain
 from metrack.estimators.settings import Seed
 from metrack.estimators.unlabelled import Moments, Neighbours, Points, Start, no_neighbours
 from metrack.registry import ONLINE, PAIR_LEARNERS, SAVED, estimator
@@ -210,7 +212,7 @@ def _pack_online(learner: Online, arrays: Arrays) -> dict[str, Any]:
         )
     return {
         "resolved": to_plain(learner.resolved_),
-        **pack_engine(learner.engine_, arrays),
+        "engine": pack_engine(learner.engine_, arrays),
         **_pack_points(learner.points_, arrays),
         "threshold": learner.set_by_hand_.get("threshold"),
         **_pack_names(learner),
@@ -222,7 +224,7 @@ def _unpack_online(learner: Online, described: Mapping[str, Any], arrays: Arrays
     resolved = from_plain(described["resolved"])
     learner.resolve(resolved.n_features)  # refuses settings that come to nothing
     _check_settings(described["settings"], described["resolved"])
-    engine = unpack_engine(resolved, described, arrays)
+    engine = unpack_engine(resolved, described["engine"], arrays)
     learner.random_state, rng = _unpack_generator(described["generator"], arrays, "generator")
     learner.restore(resolved, engine, rng)
     learner.points_ = _unpack_points(described, arrays, resolved.n_features)
@@ -264,7 +266,8 @@ def _unpack_points(described: Mapping[str, Any], arrays: Arrays, n_features: int
 
 def _check_settings(settings: Mapping[str, Any], resolved: Mapping[str, Any]) -> None:
     """Refuse what does not follow from its learner's settings, where these have it by name."""
-    for record in (resolved, *resolved.get("banks", ())):
+    own = resolved.get("learners")
+    for record in (resolved, *([own] if isinstance(own, dict) else [])):
         for name in settings.keys() & record.keys() - {"weight_loss"}:  # of "ader" it is its own
             asked = settings[name]
             if isinstance(asked, str) and asked not in ("auto", record[name]):

@@ -4,7 +4,7 @@ import sys
 
 from metrack.estimators.comid import COMID
 from metrack.estimators.inputs import Preprocessor
-from metrack.estimators.resolved import EnsembleSettings
+from metrack.estimators.margin_settings import EnsembleSettings
 from metrack.estimators.settings import Seed
 
 
@@ -59,7 +59,7 @@ class POLA(COMID):
     >>> learner = POLA().fit(pairs[:900], y[:900])
     >>> learner.score(pairs[900:], y[900:]) > 0.9
     True
-    >>> learner.resolved_.banks[0].regularizer is None
+    >>> learner.resolved_.learners.regularizer is None
     True
     """
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import expit
 
+from metrack.checks import Bools
 from metrack.engine.ensemble.scores import KEPT, SMALLEST, Scores
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.settings import is_number
@@ -74,6 +75,16 @@ def sample(scores: Scores) -> Sample:
     others = np.repeat([0.0, each[1]], known)
     order = np.argsort(ratio, kind="stable")
     return Sample(ratio[order], alike[order], others[order])
+
+
+def latest_ratios(scores: Scores, alike: Bools) -> Floats:
+    """What was said of the pairs learned last, `alike` or not, in their order: at most 512."""
+    found = np.empty(len(alike))
+    for kind, own in enumerate((alike, ~alike)):
+        n = int(own.sum())
+        places = np.arange(scores.seen[kind] - n, scores.seen[kind]) % KEPT
+        found[own] = scores.ratio[kind, places]
+    return found
 
 
 def curve(found: Sample) -> Curve:

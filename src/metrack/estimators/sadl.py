@@ -11,7 +11,7 @@ from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.auto import margin_ladder, units
 from metrack.estimators.drift_report import ReportsDrift
 from metrack.estimators.inputs import Preprocessor
-from metrack.estimators.resolved import EnsembleSettings
+from metrack.estimators.margin_settings import EnsembleSettings
 from metrack.estimators.settings import Seed, choice, positive, whole
 from metrack.estimators.threads import exclusive
 from metrack.estimators.weighed import WeighedLearner
@@ -166,7 +166,7 @@ class SADL(ReportsDrift, WeighedLearner):
             n_features,
             units(self.scale),
             self.loss,
-            (margin_ladder(self, combiner.always_on, n_features),),
+            margin_ladder(self, combiner.always_on, n_features),
             combiner=self.combiner,
             output=self.output,
             weight_loss="linear" if combiner.linearised else weight_loss,
@@ -187,13 +187,13 @@ class SADL(ReportsDrift, WeighedLearner):
     def _selected(self) -> int:
         """The learner that predicted last; for an average the most trusted one."""
         if self.resolved_.output == "sample":
-            return int(self.engine_.counters["selected"][0])
+            return int(self.engine_.experts.counters["selected"][0])
         return int(np.argmax(self.weights_))
 
     def _mu(self) -> float:
         if self.resolved_.output == "average":
             return super()._mu()
-        return float(self.engine_.mu[self._selected()])
+        return float(self.engine_.experts.mu[self._selected()])
 
     def _metric(self) -> Factored:
         if self.resolved_.output == "average":

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.ensemble.bank import FOREVER
-from metrack.engine.ensemble.spaces import AS_THEY_COME, SpacesEnsemble
+from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.ensemble.views import AS_THEY_COME
+from metrack.engine.learners.bank import FOREVER
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.online import EnsembleLearner
 from metrack.estimators.threads import exclusive
@@ -60,7 +61,7 @@ class WeighedLearner(EnsembleLearner):
     def scales_(self) -> Floats:
         """Memory lengths of the active learners; infinite where nothing is forgotten."""
         check_is_fitted(self)
-        lengths = self.engine_.lengths
+        lengths = self.engine_.experts.lengths
         return np.where(lengths < FOREVER, lengths, np.inf)
 
     @property
@@ -71,22 +72,22 @@ class WeighedLearner(EnsembleLearner):
         Or all pairs, as long as there are fewer.
         """
         check_is_fitted(self)
-        return min(self.engine_.effective_window, float(self.engine_.n_pairs))
+        return min(self.engine_.experts.effective_window, float(self.engine_.n_pairs))
 
     @property
     @exclusive
     def weights_(self) -> Floats:
         """Normalised weights of the active learners."""
         check_is_fitted(self)
-        return self.engine_.weights
+        return self.engine_.experts.weights
 
     @property
     @exclusive
     def experts_(self) -> list[Expert]:
         """Kind, memory length, rate and weight of every active learner."""
         check_is_fitted(self)
-        engine = self.engine_
-        found = zip(engine.kinds, self.scales_, engine.learning_rates, self.weights_, strict=True)
+        experts = self.engine_.experts
+        found = zip(experts.kinds, self.scales_, experts.learning_rates, self.weights_, strict=True)
         return [
             Expert(kind, float(memory), float(rate), float(weight), space)
             for (kind, memory, rate, weight), space in zip(found, self._spaces(), strict=True)
@@ -94,25 +95,22 @@ class WeighedLearner(EnsembleLearner):
 
     def _spaces(self) -> list[str]:
         """Which features each active learner works on."""
-        engine = self.engine_
-        if isinstance(engine, SpacesEnsemble):
-            return spaces_of(engine)
-        return [AS_THEY_COME] * engine.n_active
+        return spaces_of(self.engine_)
 
     @exclusive
     def last_round(self) -> Round:
         """What the combiner did in the last round."""
         check_is_fitted(self)
-        experts, n_active = self.engine_.experts, self.engine_.n_active
-        return Round(experts.p[:n_active].copy(), experts.losses[:n_active].copy())
+        known, n_active = self.engine_.experts.known, self.engine_.experts.n_active
+        return Round(known.p[:n_active].copy(), known.losses[:n_active].copy())
 
     def _mu(self) -> float:
         p = self.weights_
-        return max(1.0, float(p @ self.engine_.mu[: len(p)]))  # a mean of >= 1, rounded
+        return max(1.0, float(p @ self.engine_.experts.mu[: len(p)]))  # a mean of >= 1, rounded
 
 
-def spaces_of(engine: SpacesEnsemble, others: Iterable[str] = ()) -> list[str]:
+def spaces_of(engine: Ensemble, others: Iterable[str] = ()) -> list[str]:
     """The features that each expert works on; ``others`` are of spaces not of differences."""
-    names = [*engine.views, *others]
-    sizes = [len(space.experts.length) for space in engine.spaces]
-    return [each for each, size in zip(names, sizes, strict=True) for _ in range(size)]
+    names = [*engine.views.names, *others]
+    seen = zip(names, engine.spaces, strict=True)
+    return engine.experts.named([name for name, space in seen for _ in space.banks])

@@ -127,7 +127,7 @@ def trace(tracker: WeighedLearner, pairs: ArrayLike, y: ArrayLike) -> Trace:
         p.append(last.p)
         told.append(last.losses)
     active = np.array([len(each) for each in p])
-    scales, first_interval = tracker.scales_, tracker.engine_.roster.first_interval
+    scales, first_interval = tracker.scales_, tracker.engine_.experts.roster.first_interval
     return Trace(losses, _pad(p, 0.0), _pad(told, np.nan), scales, active, first_interval, n_before)
 
 

@@ -24,7 +24,7 @@ from metrack.serve.guard import Guard, policy_with_images
 from metrack.serve.limits import Refused
 from metrack.serve.prometheus import text as figures
 from metrack.serve.registry import Registry
-from metrack.serve.routes import router
+from metrack.serve.routes.all import PREFIX, router
 
 TAKEN = (
     schemas.MetricBody,
@@ -34,6 +34,8 @@ TAKEN = (
     schemas.ItemsBody,
     schemas.NeighboursBody,
     schemas.SuggestBody,
+    schemas.ProbabilityBody,
+    schemas.CorrectionBody,
     schemas.ReplayBody,
 )
 
@@ -94,7 +96,7 @@ async def _failed(request: Request, error: Exception) -> Response:
 def _problem(request: Request, detail: str, status: int, headers: dict[str, str]) -> Response:
     """What is wrong: as a page, where a browser asked for one, else as JSON."""
     for_page = "text/html" in request.headers.get("accept", "")
-    if not for_page or request.url.path.startswith(router.prefix):
+    if not for_page or request.url.path.startswith(PREFIX):
         return JSONResponse({"detail": detail}, status, headers)
     body, policy = pages.problem(detail)
     return HTMLResponse(body, status, {**headers, "content-security-policy": policy})
@@ -160,20 +162,22 @@ def _add_pages(app: FastAPI, registry: Registry) -> None:
     async def index() -> Response:
         return page("index.html")
 
-    @app.get("/m/{name}", **options)
-    async def watch(request: Request, name: str) -> Response:
-        await metric_of(request)
-        return page("metric.html")
-
-    @app.get("/m/{name}/judge", **options)
-    async def judge(request: Request, name: str) -> Response:
+    async def with_images(request: Request, name: str) -> Response:
         metric = await metric_of(request)
 
         def origins() -> set[str]:
             with registry.database.reading() as connection:
                 return item_rows.image_origins(connection, metric.number)
 
-        return page("judge.html", await in_thread(origins))
+        return page(name, await in_thread(origins))
+
+    @app.get("/m/{name}", **options)
+    async def watch(request: Request, name: str) -> Response:
+        return await with_images(request, "metric.html")
+
+    @app.get("/m/{name}/judge", **options)
+    async def judge(request: Request, name: str) -> Response:
+        return await with_images(request, "judge.html")
 
     @app.get("/static/{file}", **options)
     async def static(file: str) -> Response:

@@ -49,6 +49,12 @@ def taken(model: type[schemas.Body], arrow: bool = False) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
+def taken_as(content: str) -> dict[str, Any]:
+    """The same of a route that takes a file."""
+    schema = {"schema": {"type": "string", "format": "binary"}}
+    return {"requestBody": {"required": True, "content": {content: schema}}}
+
+
 read, write, admin = needs("read"), needs("write"), needs("admin")
 
 

@@ -1,25 +1,32 @@
 """Bodies of requests, JSON or Arrow, as checked arrays; and answers as Arrow."""
 
-import struct
+import json
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from metrack.checks import Floats, Ints
 from metrack.estimators.inputs import PairBatch, check_labels, check_points
+from metrack.serve.arrow import Table
 from metrack.serve.items import Items, NewItems
+from metrack.serve.kinds.kind import Kind
 from metrack.serve.limits import Limits, Refused
 from metrack.serve.log import Batch
-from metrack.serve.schemas import FeedbackBody, ItemsBody, PairsBody, PointsBody
+from metrack.serve.schemas import FeedbackBody, ItemsBody, PairsBody, PointsBody, Record
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json"
-LONGEST = 256  # of an id or a name
 TEXT, IMAGE = 10_000, 2000
-RECORD_BATCH, SCHEMA = 3, 1  # of Arrow's message headers
+ITEM_COLUMNS = ("ids", "vectors", "texts", "images", "records")
+KNOWN = {  # columns of judgements
+    "pairs": ("x", "z", "a", "b", "y", "id", "judge"),
+    "triplets": ("anchor", "near", "far", "id", "judge"),
+    "points": ("x", "a", "label", "id", "judge"),
+}
 
+RECORD = TypeAdapter(Record)
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -45,143 +52,109 @@ def _first(error: ValidationError) -> str:
     return f"{where}: {wrong['msg']}"
 
 
-class Table:
-    """Columns of an Arrow stream, checked as they are taken.
-
-    Parameters
-    ----------
-    body : bytes
-    known : tuple of str
-        Columns there may be.
-    most : Limits
-    """
-
-    def __init__(self, body: bytes, known: tuple[str, ...], limits: Limits) -> None:
-        import pyarrow as pa
-
-        try:
-            _check_messages(body)
-            table = pa.ipc.open_stream(body).read_all()
-            limits.check("pairs", table.num_rows, "rows")
-            table.validate(full=True)
-            names = table.column_names
-        # What it raises where bytes are wrong; a ValueError where a name is no text.
-        except (pa.ArrowException, OSError, struct.error, IndexError, ValueError) as error:
-            raise Refused(400, f"the body is no Arrow stream: {error}") from None
-        if not set(names) <= set(known) or len(set(names)) < len(names):
-            raise Refused(422, f"columns {names}; there may be {', '.join(known)}")
-        self._table, self.n_rows = table, table.num_rows
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._table.column_names
-
-    def texts(self, name: str, longest: int = LONGEST) -> list[str | None]:
-        """A column of text, or nothing at all."""
-        if name not in self:
-            return [None] * self.n_rows
-        import pyarrow as pa
-
-        column = self._table.column(name)
-        if pa.types.is_null(column.type):
-            return [None] * self.n_rows
-        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-            raise Refused(422, f"{name} must be text, and is {column.type}")
-        found: list[str | None] = column.to_pylist()
-        for i, each in enumerate(found):
-            if each is not None and len(each) > longest:
-                raise Refused(422, f"{name}[{i}] has {len(each)} letters; at most {longest}")
-        return found
-
-    def vectors(self, name: str) -> Floats:
-        """A column of lists of numbers, as rows."""
-        import pyarrow as pa
-
-        column = self._table.column(name).combine_chunks()
-        types = pa.types
-        if not (
-            types.is_list(column.type)
-            or types.is_large_list(column.type)
-            or types.is_fixed_size_list(column.type)
-        ) or not (
-            types.is_floating(column.type.value_type) or types.is_integer(column.type.value_type)
-        ):
-            raise Refused(422, f"{name} must be lists of numbers, and is {column.type}")
-        flat = column.flatten()
-        if column.null_count or flat.null_count:
-            raise Refused(422, f"{name} has missing values; leave such rows out")
-        width = len(flat) // max(1, self.n_rows)
-        if not types.is_fixed_size_list(column.type):
-            import pyarrow.compute as pc
-
-            if (pc.list_value_length(column).to_numpy() != width).any():
-                raise Refused(422, f"the lists of {name} differ in length; they need the same")
-        values: Floats = flat.to_numpy(zero_copy_only=False).astype(np.float64)
-        return values.reshape(self.n_rows, width)
-
-    def labels(self) -> list[bool | float | None]:
-        """The column y."""
-        import pyarrow as pa
-
-        if "y" not in self:
-            raise Refused(422, "there is no column y: 1 alike, -1 not alike, null unsure")
-        column = self._table.column("y")
-        if not (
-            pa.types.is_integer(column.type)
-            or pa.types.is_floating(column.type)
-            or pa.types.is_boolean(column.type)
-            or pa.types.is_null(column.type)
-        ):
-            raise Refused(422, f"y must be numbers or booleans, and is {column.type}")
-        found: list[bool | float | None] = column.to_pylist()
-        return found
-
-
-def _check_messages(body: bytes) -> None:
-    """Refuse what could be far larger in memory than in the body: compression, dictionaries."""
-    import pyarrow as pa
-
-    for message in pa.ipc.MessageReader.open_stream(body):
-        data = message.metadata.to_pybytes()
-        root = struct.unpack_from("<I", data)[0]
-        kind = _field(data, root, 1)
-        header = _field(data, root, 2)
-        if kind is None or header is None or data[kind] not in (SCHEMA, RECORD_BATCH):
-            raise Refused(422, "only plain record batches are taken: no dictionaries")
-        batch = header + struct.unpack_from("<I", data, header)[0]
-        if data[kind] == RECORD_BATCH and _field(data, batch, 3) is not None:
-            raise Refused(422, "compressed record batches are not taken: write them without")
-
-
-def _field(data: bytes, table: int, number: int) -> int | None:
-    """Where a field of a flatbuffers table is, if it has it."""
-    vtable = table - struct.unpack_from("<i", data, table)[0]
-    entry = 4 + 2 * number
-    if entry >= struct.unpack_from("<H", data, vtable)[0]:
-        return None
-    offset: int = struct.unpack_from("<H", data, vtable + entry)[0]
-    return table + offset if offset else None
-
-
-def feedback(body: bytes, kind: str, items: Any, n_features: int, limits: Limits) -> Batch:
+def feedback(
+    body: bytes, content: str, items: Any, kind: Kind, n_features: int, limits: Limits
+) -> Batch:
     """Judgements, ready for the log; ``items`` gives the items when ids need them."""
-    if kind == ARROW:
-        table = Table(body, ("x", "z", "a", "b", "y", "id", "judge"), limits)
-        y, ids, judges = table.labels(), table.texts("id"), table.texts("judge")
-        a, b = table.texts("a"), table.texts("b")
-        points = _table_pairs(table, a, b, items)
+    if content == ARROW:
+        batch = _from_table(Table.of(body, KNOWN[kind.example], limits), items, kind)
     else:
-        pairs = from_json(FeedbackBody, body).pairs
-        limits.check("pairs", len(pairs), "pairs")
-        y, ids, judges = ([getattr(p, name) for p in pairs] for name in ("y", "id", "judge"))
-        a, b = [p.a for p in pairs], [p.b for p in pairs]
-        points = _listed_pairs(pairs, items)
-    _check_pairs(points, n_features)
-    if any(each == "" for each in ids):
+        batch = _from_list(from_json(FeedbackBody, body), items, kind, limits)
+    return checked_batch(batch, kind, n_features)
+
+
+def checked_batch(batch: Batch, kind: Kind, n_features: int) -> Batch:
+    """The same, where all of it can be learned."""
+    if kind.example == "pairs":
+        _check_pairs(batch.points, n_features)
+    elif len(batch.points):
+        checked(batch.points.reshape(-1, batch.points.shape[2]), n_features)
+    if kind.example == "points" and not all(batch.labels):
+        raise Refused(422, "a point has no label: its class, as text")
+    if any(each == "" for each in batch.ids):
         raise Refused(422, "an id is empty; leave it out, or give each judgement its own")
-    return Batch(points, _labels(y), ids, judges, a, b)
+    return batch
 
 
-def _labels(y: Sequence[bool | float | None]) -> Ints:
+def _from_table(table: Table, items: Any, kind: Kind) -> Batch:
+    ids, judges = table.texts("id"), table.texts("judge")
+    a, b, labels = table.texts("a"), table.texts("b"), table.texts("label")
+    nothing = [None] * len(ids)
+    if kind.example == "pairs":
+        y, points = labels_of(table.labels()), _table_pairs(table, a, b, items)
+        return Batch(points, y, ids, judges, a, b, nothing, nothing)
+    ones = np.ones(len(ids), dtype=np.int64)
+    if kind.example == "triplets":
+        sides = [_side(table, name, items) for name in ("anchor", "near", "far")]
+        if len({side.shape for side in sides}) > 1:
+            raise Refused(422, "anchor, near and far differ in their number of features")
+        return Batch(np.stack(sides, axis=1), ones, ids, judges, nothing, nothing, nothing, nothing)
+    if ("x" in table) == ("a" in table):
+        raise Refused(422, "give a column x (points) or a (ids of items), and label")
+    points = table.vectors("x") if "x" in table else _points_of(_all(a, "a"), items)
+    return Batch(points[:, None], ones, ids, judges, a, nothing, labels, nothing)
+
+
+def _side(table: Table, name: str, items: Any) -> Floats:
+    if name not in table:
+        raise Refused(422, f"there is no column {name}: a triplet is an anchor, near and far")
+    if table.is_text(name):
+        return _points_of(_all(table.texts(name), name), items)
+    return table.vectors(name)
+
+
+def _from_list(asked: FeedbackBody, items: Any, kind: Kind, limits: Limits) -> Batch:
+    listed: Any = getattr(asked, kind.example)
+    if listed is None or len(asked.model_fields_set) > 1:
+        raise Refused(422, f"this metric learns from {kind.example}: send these, and nothing else")
+    limits.check("pairs", len(listed), kind.example)
+    ids, judges = [each.id for each in listed], [each.judge for each in listed]
+    nothing, ones = [None] * len(ids), np.ones(len(ids), dtype=np.int64)
+    if kind.example == "pairs":
+        a, b = [each.a for each in listed], [each.b for each in listed]
+        y, points = labels_of([each.y for each in listed]), _listed_pairs(listed, items)
+        return Batch(points, y, ids, judges, a, b, nothing, nothing)
+    if kind.example == "triplets":
+        members = [[each.anchor, each.near, each.far] for each in listed]
+        points = _listed_points([m for some in members for m in some], items)
+        return Batch(
+            points.reshape(-1, 3, points.shape[1]),
+            ones,
+            ids,
+            judges,
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+        )
+    given = [each.x if each.a is None else each.a for each in listed]
+    if any((each.x is None) == (each.a is None) for each in listed):
+        raise Refused(422, "give each point as x or, by the id of an item, as a; and not both")
+    points, labels = _listed_points(given, items), [each.label for each in listed]
+    a = [each.a for each in listed]
+    return Batch(points[:, None], ones, ids, judges, a, nothing, labels, nothing)
+
+
+def _listed_points(given: list[Any], items: Any) -> Floats:
+    """Points, or ids of items; not some of each."""
+    named = [isinstance(each, str) for each in given]
+    if all(named) and given:
+        return _points_of(given, items)
+    if any(named):
+        raise Refused(422, "some are points and some are ids; send them apart")
+    try:
+        return np.array(given, dtype=np.float64).reshape(len(given), -1)
+    except ValueError:
+        raise Refused(422, "points differ in length; all need the metric's features") from None
+
+
+def _points_of(keys: list[str], items: Any) -> Floats:
+    known: Items = items()
+    found: Floats = known.points[known.find(keys)]
+    return found
+
+
+def labels_of(y: Sequence[bool | float | None]) -> Ints:
     """As the log has them, with 0 for unsure; by the same door as everything that is learned."""
     sure = [i for i, each in enumerate(y) if each is not None]
     found = np.zeros(len(y), dtype=np.int64)
@@ -195,7 +168,7 @@ def _labels(y: Sequence[bool | float | None]) -> Ints:
 def pairs(body: bytes, kind: str, items: Any, n_features: int, limits: Limits) -> Floats:
     """Pairs to compare."""
     if kind == ARROW:
-        table = Table(body, ("x", "z", "a", "b"), limits)
+        table = Table.of(body, ("x", "z", "a", "b"), limits)
         points = _table_pairs(table, table.texts("a"), table.texts("b"), items)
     else:
         listed = from_json(PairsBody, body).pairs
@@ -208,7 +181,7 @@ def pairs(body: bytes, kind: str, items: Any, n_features: int, limits: Limits) -
 def points(body: bytes, kind: str, items: Any, n_features: int, limits: Limits) -> Floats:
     """Points to embed."""
     if kind == ARROW:
-        table = Table(body, ("vectors", "ids"), limits)
+        table = Table.of(body, ("vectors", "ids"), limits)
         ids: Sequence[str | None] | None = table.texts("ids") if "ids" in table else None
         vectors: Any = table.vectors("vectors") if "vectors" in table else None
     else:
@@ -226,26 +199,57 @@ def points(body: bytes, kind: str, items: Any, n_features: int, limits: Limits) 
 def new_items(body: bytes, kind: str, n_features: int, limits: Limits) -> NewItems:
     """Items to put."""
     if kind == ARROW:
-        table = Table(body, ("ids", "vectors", "texts", "images"), limits)
-        if "ids" not in table or "vectors" not in table:
-            raise Refused(422, "items need columns ids and vectors")
-        ids, vectors = table.texts("ids"), table.vectors("vectors")
-        texts, images = table.texts("texts", TEXT), table.texts("images", IMAGE)
-    else:
-        asked = from_json(ItemsBody, body)
-        limits.check("pairs", len(asked.ids), "items")
-        ids, vectors = list(asked.ids), asked.vectors  # type: ignore[assignment]
-        texts = asked.texts or [None] * len(ids)
-        images = asked.images or [None] * len(ids)
+        return table_items(Table.of(body, ITEM_COLUMNS, limits), n_features)
+    asked = from_json(ItemsBody, body)
+    limits.check("pairs", len(asked.ids), "items")
+    ids, nothing = list(asked.ids), [None] * len(asked.ids)
+    texts, images = asked.texts or nothing, asked.images or nothing
+    given = asked.records or nothing
+    records = [None if each is None else json.dumps(each) for each in given]
+    return _new_items(ids, asked.vectors, texts, images, records, n_features)
+
+
+def table_items(table: Table, n_features: int) -> NewItems:
+    """Items that came as columns."""
+    if "ids" not in table or "vectors" not in table:
+        raise Refused(422, "items need columns ids and vectors")
+    texts, images = table.texts("texts", TEXT), table.texts("images", IMAGE)
+    records = [_record(each, i) for i, each in enumerate(table.texts("records", TEXT))]
+    ids, vectors = table.texts("ids"), table.vectors("vectors")
+    return _new_items(ids, vectors, texts, images, records, n_features)
+
+
+def _new_items(
+    ids: Sequence[str | None],
+    vectors: Any,
+    texts: Sequence[str | None],
+    images: Sequence[str | None],
+    records: Sequence[str | None],
+    n_features: int,
+) -> NewItems:
     keys = _all(ids, "ids")
     if len(set(keys)) < len(keys) or "" in keys:
         raise Refused(422, "ids must differ from each other, and have at least a letter")
-    if not len(keys) == len(vectors) == len(texts) == len(images):
-        raise Refused(422, "ids, vectors, texts and images need the same length")
+    if len({len(keys), len(vectors), len(texts), len(images), len(records)}) > 1:
+        raise Refused(422, "ids, vectors, texts, images and records need the same length")
     for i, each in enumerate(images):
         if each is not None and not _is_address(each):
             raise Refused(422, f"images[{i}] must be an http:// or https:// address")
-    return NewItems(keys, checked(vectors, n_features), texts, images)
+    for i, record in enumerate(records):
+        if record is not None and len(record) > TEXT:
+            raise Refused(422, f"records[{i}] has {len(record)} letters as JSON; at most {TEXT}")
+    return NewItems(keys, checked(vectors, n_features), texts, images, records)
+
+
+def _record(text: str | None, i: int) -> str | None:
+    """A record that came as text."""
+    if text is None:
+        return None
+    try:
+        return json.dumps(RECORD.validate_json(text))
+    except ValidationError:
+        said = "must be a JSON object of texts, numbers and nulls"
+        raise Refused(422, f"records[{i}] {said}") from None
 
 
 def _is_address(text: str) -> bool:
@@ -319,22 +323,3 @@ def _check_width(name: str, width: int, n_features: int) -> None:
         raise Refused(
             422, f"{name} have {width} features, and this metric has {n_features}: send as many"
         )
-
-
-def to_arrow(columns: dict[str, Any], metadata: dict[str, Any]) -> bytes:
-    """Columns as an Arrow stream; what is not a column stands in the schema's metadata."""
-    import pyarrow as pa
-
-    arrays = {
-        name: pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
-        if values.ndim == 2
-        else pa.array(values)
-        for name, values in columns.items()
-    }
-    said = {key: str(value) for key, value in metadata.items()}
-    table = pa.table(arrays).replace_schema_metadata(said)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data

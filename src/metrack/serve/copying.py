@@ -13,7 +13,7 @@ from metrack.storage import CorruptStateError, to_bytes
 logger = logging.getLogger(__name__)
 
 AT_A_TIME = 5000  # rows
-ITEMS = ("metric", "id", "vector", "text", "image")
+ITEMS = ("metric", "id", "vector", "text", "image", "record")
 
 
 def copy_all(source: SQLite, target: Database) -> list[str]:
@@ -51,7 +51,7 @@ def _state(source: SQLite, row: Row) -> bytes | None:
 
 def _copy(old: Connection, row: Row, state: bytes | None, new: Connection) -> None:
     """One metric, within one job."""
-    number = metric_rows.insert(new, row.name, row.config)
+    number = metric_rows.insert(new, row.name, row.config, row.about)
     assert number is not None
     _copy_rows(old, new, ("judgements", "sequence", log.COLUMNS), row.number, number)
     _copy_rows(old, new, ("ids", "digest", ("metric", "digest")), row.number, number)

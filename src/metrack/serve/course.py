@@ -1,7 +1,7 @@
 """How learning went, for those who watch: what depends on the judgements alone, and not on batches.
 
-Beside the blocks of `tracking.history` it has, block by block, the loss of plain distance and the
-trust in each expert; the changes that were noticed; and the metric just before the last of them.
+Beside the blocks of `tracking.history` and of `series` it has the trust in each expert; the changes
+that were noticed, and what they changed; and the metric just before the last of them.
 """
 
 from typing import Any, NamedTuple, Self
@@ -9,14 +9,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from metrack.checks import Floats
-from metrack.engine.ensemble.bank import Predictions
-from metrack.engine.ensemble.calibration import MEMORY, Calibration, calibrate, new_calibration
-from metrack.estimators.online import OnlineLearner
 from metrack.estimators.weighed import WeighedLearner
+from metrack.serve.plain_distance import PlainDistance
+from metrack.serve.series import Outcome, Series
 from metrack.storage import Arrays
 from metrack.tracking.history import FIRST_WIDTH, History, last_change
 
 MOST_CHANGES = 100
+MOST_MOVED, LEAST_MOVED = 6, 0.01  # features of a change; by how much of the metric
+HOURS = 48  # of which judgements are counted
 PREFIX = "serve."
 
 
@@ -27,28 +28,22 @@ class Marked(NamedTuple):
     components: Floats
 
 
-class PlainDistance:
-    """What plain distance loses on the same pairs: hinge, with a scale and a threshold learned."""
+class Change(NamedTuple):
+    """A change that was noticed.
 
-    def __init__(self) -> None:
-        self.calibration = new_calibration(1)
+    Attributes
+    ----------
+    pair : int
+    time : float or None
+        When that pair was judged.
+    moved : list
+        Numbers of the features whose share of the metric has changed most until the next change,
+        and by how much.
+    """
 
-    def observe(self, pairs: Floats, y: Floats) -> Floats:
-        """Losses on pairs, each before it is learned from."""
-        apart = pairs[:, 0] - pairs[:, 1]
-        q = np.einsum("ij,ij->i", apart, apart)[:, None]
-        said = Predictions(q, np.empty_like(q))
-        calibrate(self.calibration, said, y, MEMORY)
-        return np.maximum(0.0, 1.0 - y * (said.mu - said.q)[:, 0])
-
-    def pack(self) -> Arrays:
-        """Its state."""
-        return {f"{PREFIX}plain.{k}": v for k, v in self.calibration._asdict().items()}
-
-    def unpack(self, arrays: Arrays) -> None:
-        """The inverse of `pack`."""
-        found = {name: arrays[f"{PREFIX}plain.{name}"] for name in Calibration._fields}
-        self.calibration = Calibration(**found)
+    pair: int
+    time: float | None
+    moved: list[tuple[int, float]]
 
 
 class Course:
@@ -61,81 +56,100 @@ class Course:
 
     def __init__(self, n_features: int) -> None:
         self.history = History(n_features)
+        self.series = Series()
         self.plain = PlainDistance()
-        self.plain_total = 0.0  # of the block that is not full yet
-        self.plain_losses: Floats = np.empty(0)  # mean of each block
         self.weights: Floats = np.empty((0, 0))  # of experts, at the end of each block
-        self.late: tuple[int, float, float] = (0, 0.0, 0.0)  # pairs, and sums of their losses
-        self.losses: tuple[float, float] | None = None  # means of the last 256 pairs, plain's too
-        self.changes: list[int] = []
+        self.n_late = 0  # pairs since changes were looked for
+        self.changes: list[Change] = []
+        self.hours: dict[int, int] = {}  # judgements by hours since 1970
         self.marked: Marked | None = None  # at the end of the last block
         self.before: Marked | None = None  # ... and of the last one before the last change
 
     @property
     def room(self) -> int:
         """Pairs that may be added at once."""
-        return FIRST_WIDTH - self.late[0]
+        return FIRST_WIDTH - self.n_late
 
-    def add(self, pairs: Floats, y: Floats, losses: Floats, learner: OnlineLearner) -> None:
-        """Add pairs that were learned, no more than there is room for."""
-        plain, width = self.plain.observe(pairs, y), self.history.width
-        self.history.add(losses, learner)
-        # One after another, as in `History`.
-        self.plain_total = _added(self.plain_total, plain)
-        n_late, total, plain_total = self.late
-        self.late = n_late + len(y), _added(total, losses), _added(plain_total, plain)
-        if self.room == 0:
-            self._end_of_late(learner)
-        if self.history.pairs == 0:
-            self._end_of_block(width, learner)
+    def count(self, times: Floats) -> None:
+        """Count judgements, also those that were unsure."""
+        hours, counts = np.unique(times // 3600.0, return_counts=True)
+        for hour, n in zip(hours.tolist(), counts.tolist(), strict=True):
+            self.hours[int(hour)] = self.hours.get(int(hour), 0) + n
+        for old in sorted(self.hours)[:-HOURS]:
+            del self.hours[old]
 
-    def _end_of_late(self, learner: OnlineLearner) -> None:
-        n_late, total, plain_total = self.late
-        self.losses = total / n_late, plain_total / n_late
-        self.late = 0, 0.0, 0.0
+    def add(self, outcome: Outcome, times: Floats, learner: Any) -> None:
+        """Add what was said of pairs before they were learned; no more than there is room for."""
+        self.series.add(outcome, times)
+        start, n = 0, len(times)
+        while start < n:
+            stop = min(n, start + min(self.room, self.history.room))
+            self.history.add(outcome.losses[start:stop], learner)
+            self.n_late += stop - start
+            if self.room == 0:
+                self._look_for_changes(learner)
+            if self.history.pairs == 0:
+                self._end_of_block(learner)
+            start = stop
+
+    def _look_for_changes(self, learner: Any) -> None:
+        self.n_late = 0
         changed = last_change(learner) or 0
-        if changed > (self.changes[-1] if self.changes else 0):
-            self.changes = [*self.changes, changed][-MOST_CHANGES:]
+        if changed > (self.changes[-1].pair if self.changes else 0):
+            time = self.series.time_of(learner.n_pairs_seen_ - changed)
+            self.changes = [*self.changes, Change(changed, time, [])][-MOST_CHANGES:]
             self.before = self.marked
 
-    def _end_of_block(self, width: int, learner: OnlineLearner) -> None:
-        self.plain_losses = np.append(self.plain_losses, self.plain_total / width)
-        self.plain_total, now = 0.0, weights_of(learner)
+    def _end_of_block(self, learner: Any) -> None:
+        now = weights_of(learner)
         n_experts = max(len(now), self.weights.shape[1])  # there may be new ones
         rows = self.weights, now[None]
         self.weights = np.concatenate([_padded(each, n_experts) for each in rows])
-        self.marked = Marked(learner.n_pairs_seen_, learner.neighbour_components())
-        if len(self.plain_losses) > len(self.history.losses):  # two and two became one
-            self.plain_losses = 0.5 * (self.plain_losses[::2] + self.plain_losses[1::2])
+        self.marked = _marked(learner)
+        if len(self.weights) > len(self.history.losses):  # two and two became one
             self.weights = self.weights[1::2]
+        if self.changes:
+            found = moved(self.history.shares[-1], self.shares_before())
+            self.changes = [*self.changes[:-1], self.changes[-1]._replace(moved=found)]
+
+    def shares_before(self) -> Floats:
+        """Of features, at the end of the last block before the last change, or of the first."""
+        ends, shares = self.history.ends(), self.history.shares
+        changed = self.changes[-1].pair if self.changes else 0
+        block = max(0, int(np.searchsorted(ends, changed, side="right")) - 1)
+        found: Floats = shares[block]
+        return found
 
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """What JSON can say and the arrays, but for the history's."""
+        series, own = self.series.pack()
         content = {
-            "plain_total": self.plain_total,
-            "late": self.late,
-            "losses": self.losses,
+            "series": series,
+            "n_late": self.n_late,
             "changes": self.changes,
+            "hours": list(self.hours.items()),
         }
-        arrays = {"plain_losses": self.plain_losses, "weights": self.weights}
+        arrays = {"weights": self.weights}
         for name in ("marked", "before"):
             mark: Marked | None = getattr(self, name)
             content[name] = None if mark is None else mark.pairs
             if mark is not None:
                 arrays[name] = mark.components
-        return content, self.plain.pack() | {f"{PREFIX}{k}": v for k, v in arrays.items()}
+        return content, self.plain.pack() | own | {f"{PREFIX}{k}": v for k, v in arrays.items()}
 
     @classmethod
     def unpack(cls, content: dict[str, Any], history: History, arrays: Arrays) -> Self:
         """The inverse of `pack`."""
         found = cls(0)
         found.history = history
+        found.series = Series.unpack(content["series"], arrays)
         found.plain.unpack(arrays)
-        found.plain_total = content["plain_total"]
-        n_late, total, plain_total = content["late"]
-        found.late, found.losses = (n_late, total, plain_total), content["losses"]
-        found.changes = content["changes"]
-        found.plain_losses = arrays[f"{PREFIX}plain_losses"]
+        found.n_late = content["n_late"]
+        found.changes = [
+            Change(pair, time, [(i, by) for i, by in some])
+            for pair, time, some in content["changes"]
+        ]
+        found.hours = dict(content["hours"])
         found.weights = arrays[f"{PREFIX}weights"]
         for name in ("marked", "before"):
             if content[name] is not None:
@@ -143,14 +157,24 @@ class Course:
         return found
 
 
-def weights_of(learner: OnlineLearner) -> Floats:
+def moved(now: Floats, before: Floats) -> list[tuple[int, float]]:
+    """The features whose shares differ most, and by how much."""
+    by = now - before
+    order = np.argsort(-np.abs(by), kind="stable")[:MOST_MOVED]
+    return [(int(i), float(by[i])) for i in order if abs(by[i]) >= LEAST_MOVED]
+
+
+def weights_of(learner: Any) -> Floats:
     """Trust in each expert; none where there is a single learner."""
     return learner.weights_ if isinstance(learner, WeighedLearner) else np.empty(0)
 
 
+def _marked(learner: Any) -> Marked | None:
+    """None where the metric is no matrix on the features, or none for neighbours."""
+    if not hasattr(learner, "neighbour_components"):
+        return None
+    return Marked(learner.n_pairs_seen_, learner.neighbour_components())
+
+
 def _padded(rows: Floats, width: int) -> Floats:
     return np.pad(rows, ((0, 0), (0, width - rows.shape[1])))
-
-
-def _added(total: float, losses: Floats) -> float:
-    return float(np.add.accumulate(np.append(total, losses))[-1])

@@ -1,7 +1,8 @@
 """Items of a metric: points by id, with what a judge is shown of them."""
 
+import json
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -20,6 +21,7 @@ class NewItems(NamedTuple):
     vectors: Floats
     texts: Sequence[str | None]
     images: Sequence[str | None]
+    records: Sequence[str | None]  # JSON objects
 
 
 class Items:
@@ -87,24 +89,31 @@ def write(connection: Connection, metric: int, new: NewItems) -> int:
     }
     connection.insert(
         "items",
-        ("metric", "id", "vector", "text", "image"),
+        ("metric", "id", "vector", "text", "image", "record"),
         list(rows.values()),
         "ON CONFLICT (metric, id) DO UPDATE SET vector = excluded.vector, text = excluded.text, "
-        "image = excluded.image",
+        "image = excluded.image, record = excluded.record",
     )
     return changes
 
 
-def shown(
-    connection: Connection, metric: int, keys: Sequence[str]
-) -> dict[str, tuple[str | None, str | None]]:
-    """Text and address of an image of each item."""
+class Face(NamedTuple):
+    """What a judge is shown of an item, beside its features."""
+
+    text: str | None
+    image: str | None
+    record: dict[str, Any] | None
+
+
+def shown(connection: Connection, metric: int, keys: Sequence[str]) -> dict[str, Face]:
+    """Of each item, what a judge is shown."""
     found = {}
-    for key in keys:
+    for key in set(keys):
         row = connection.execute(
-            "SELECT text, image FROM items WHERE metric = ? AND id = ?", (metric, key)
+            "SELECT text, image, record FROM items WHERE metric = ? AND id = ?", (metric, key)
         ).fetchone()
-        found[key] = row or (None, None)
+        text, image, record = row or (None, None, None)
+        found[key] = Face(text, image, None if record is None else json.loads(record))
     return found
 
 

@@ -1,32 +1,35 @@
 """The log of judgements: written first, learned after."""
 
 import hashlib
-import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from metrack.checks import Floats, Ints
-from metrack.serve.databases.database import Connection, Database
+from metrack.serve.databases.database import Connection
 from metrack.serve.limits import Refused
 
 CUT_AT_A_TIME = 5000  # rows; what others want to write waits meanwhile
-EXPORTED_AT_A_TIME = 4096
-COLUMNS = ("metric", "sequence", "time", "id", "judge", "a", "b", "y", "points")
+COLUMNS = (
+    *("metric", "sequence", "time", "id", "judge", "a", "b", "label", "corrects", "y", "points"),
+)
 KEYS = {"judgements": "sequence", "items": "id", "ids": "digest"}  # beside the metric
 
 
 class Batch(NamedTuple):
     """Judgements of one request, checked."""
 
-    points: Floats  # (n_pairs, 2, n_features)
-    y: Ints  # 1 alike, -1 not alike, 0 unsure
+    points: Floats  # (n, members, n_features): pairs, triplets, or points with classes
+    y: Ints  # 1 alike, -1 not alike, 0 unsure; 1 of triplets and points
     ids: Sequence[str | None]
     judges: Sequence[str | None]
     a: Sequence[str | None]
     b: Sequence[str | None]
+    labels: Sequence[str | None]  # classes
+    corrects: Sequence[int | None]  # sequences of those in whose place these stand
+    times: Sequence[float] | None = None  # where they are not of now
 
 
 class Receipt(NamedTuple):
@@ -43,6 +46,9 @@ class Stretch(NamedTuple):
     sequences: Ints
     points: Floats
     y: Ints
+    times: Floats
+    labels: list[str | None]
+    corrects: Ints  # 0 where none is
 
 
 def append(connection: Connection, metric: int, batch: Batch) -> Receipt:
@@ -58,13 +64,17 @@ def append(connection: Connection, metric: int, batch: Batch) -> Receipt:
         if digest is None or digest in unknown:
             new.append(i)
             unknown.discard(digest)  # once in a request, too
-    now, points = time.time(), batch.points
-    columns = batch.ids, batch.judges, batch.a, batch.b, batch.y.tolist()
+    points = batch.points
+    times = [time.time()] * len(digests) if batch.times is None else batch.times
+    columns = (
+        *(batch.ids, batch.judges, batch.a, batch.b, batch.labels, batch.corrects),
+        batch.y.tolist(),
+    )
     connection.insert(
         "judgements",
         COLUMNS,
         [
-            (metric, last + k, now, *(column[i] for column in columns), points[i].tobytes())
+            (metric, last + k, times[i], *(column[i] for column in columns), points[i].tobytes())
             for k, i in enumerate(new, start=1)
         ],
     )
@@ -88,28 +98,33 @@ def _digest(key: str) -> bytes:
     return hashlib.blake2b(key.encode(), digest_size=16).digest()
 
 
-def read(connection: Connection, metric: int, n_features: int, after: int, most: int) -> Stretch:
-    """What follows a place in the log, where something does."""
+def read(
+    connection: Connection, metric: int, shape: tuple[int, int], after: int, most: int
+) -> Stretch:
+    """What follows a place in the log, where something does; ``shape`` is that of an example."""
     rows = connection.execute(
-        "SELECT sequence, y, points FROM judgements WHERE metric = ? AND sequence > ? "
-        "ORDER BY sequence LIMIT ?",
+        "SELECT sequence, y, points, time, label, corrects FROM judgements WHERE metric = ? "
+        "AND sequence > ? ORDER BY sequence LIMIT ?",
         (metric, after, most),
     ).fetchall()
-    if not rows or not _are_whole(rows, after, n_features):
+    if not rows or not _are_whole(rows, after, shape):
         _found(connection, metric)
         raise ValueError(
             f"judgements after {after:,} are missing from the log, or have another width: the "
             "table was changed by hand; restore it from a back-up"
         )
-    sequences, y, points = zip(*rows, strict=True)
-    stacked = np.frombuffer(b"".join(points)).reshape(len(rows), 2, n_features)
-    return Stretch(np.array(sequences), stacked, np.array(y))
+    sequences, y, points, times, labels, corrects = zip(*rows, strict=True)
+    stacked = np.frombuffer(b"".join(points)).reshape(len(rows), *shape)
+    corrected = np.array([each or 0 for each in corrects])
+    columns = np.array(sequences), stacked, np.array(y), np.array(times)
+    return Stretch(*columns, list(labels), corrected)
 
 
-def _are_whole(rows: Sequence[tuple[int, int, bytes]], after: int, n_features: int) -> bool:
+def _are_whole(rows: Sequence[tuple[Any, ...]], after: int, shape: tuple[int, int]) -> bool:
+    size = 8 * shape[0] * shape[1]
     return all(
-        sequence == expected and len(points) == 16 * n_features
-        for expected, (sequence, _, points) in enumerate(rows, start=after + 1)
+        sequence == expected and len(points) == size
+        for expected, (sequence, _, points, *_) in enumerate(rows, start=after + 1)
     )
 
 
@@ -143,7 +158,7 @@ def sweep(connection: Connection) -> bool:
 
 
 def copy(
-    connection: Connection, source: int, target: int, after: int
+    connection: Connection, source: int, target: int, width: int, after: int
 ) -> tuple[int, Receipt | None]:
     """Append some of another metric's judgements, in their order.
 
@@ -155,78 +170,25 @@ def copy(
         None when there were no more.
     """
     rows = connection.execute(
-        "SELECT sequence, id, judge, a, b, y, points FROM judgements WHERE metric = ? AND "
-        "sequence > ? ORDER BY sequence LIMIT ?",
+        "SELECT sequence, time, id, judge, a, b, label, corrects, y, points FROM judgements "
+        "WHERE metric = ? AND sequence > ? ORDER BY sequence LIMIT ?",
         (source, after, CUT_AT_A_TIME),
     ).fetchall()
     if not rows:
         return after, None
-    sequences, ids, judges, a, b, y, points = zip(*rows, strict=True)
-    stacked = np.frombuffer(b"".join(points)).reshape(len(rows), 2, -1)
-    return sequences[-1], append(connection, target, Batch(stacked, np.array(y), ids, judges, a, b))
-
-
-def parquet(database: Database, metric: int, n_features: int, after: int) -> Iterator[bytes]:
-    """The log as a Parquet file, piece by piece, in the columns that ``metrack track`` reads.
-
-    Those that were unsure are left out: nothing is learned from them.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sink, schema = _Pieces(), _schema(n_features)
-    with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema) as writer:
-        while True:
-            with database.reading() as connection:
-                rows = connection.execute(
-                    "SELECT sequence, time, id, judge, a, b, y, points FROM judgements "
-                    "WHERE metric = ? AND sequence > ? AND y != 0 ORDER BY sequence LIMIT ?",
-                    (metric, after, EXPORTED_AT_A_TIME),
-                ).fetchall()
-            if not rows:
-                break
-            *columns, blobs = zip(*rows, strict=True)
-            points = np.frombuffer(b"".join(blobs)).reshape(len(rows), 2 * n_features)
-            arrays = [*columns, *points.T.copy()]
-            writer.write_table(pa.table([pa.array(each) for each in arrays], schema))
-            yield sink.taken()
-            after = columns[0][-1]
-    yield sink.taken()
-
-
-def _schema(n_features: int) -> Any:
-    import pyarrow as pa
-
-    texts = [(name, pa.string()) for name in ("id", "judge", "item_a", "item_b")]
-    points = [(f"{side}_{i + 1}", pa.float64()) for side in "xz" for i in range(n_features)]
-    numbers = [("sequence", pa.int64()), ("time", pa.float64())]
-    return pa.schema([*numbers, *texts, ("y", pa.int8()), *points])
-
-
-class _Pieces(io.RawIOBase):
-    """A file whose bytes are taken away as they are written."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._parts.append(bytes(data))
-        return len(self._parts[-1])
-
-    def taken(self) -> bytes:
-        found, self._parts = b"".join(self._parts), []
-        return found
+    sequences, times, ids, judges, a, b, labels, corrects, y, points = zip(*rows, strict=True)
+    stacked = np.frombuffer(b"".join(points)).reshape(len(rows), -1, width)
+    batch = Batch(stacked, np.array(y), ids, judges, a, b, labels, corrects, times)
+    return sequences[-1], append(connection, target, batch)
 
 
 def judges(connection: Connection, metric: int) -> list[tuple[str, int, int, int]]:
-    """Each judge's answers: alike, not alike, unsure."""
+    """Each judge's answers as they stand: alike, not alike, unsure."""
     rows = connection.execute(
         "SELECT judge, count(CASE WHEN y = 1 THEN 1 END), count(CASE WHEN y = -1 THEN 1 END), "
-        "count(CASE WHEN y = 0 THEN 1 END) FROM judgements WHERE metric = ? "
-        "AND judge IS NOT NULL GROUP BY judge ORDER BY judge",
+        "count(CASE WHEN y = 0 THEN 1 END) FROM judgements j WHERE metric = ? "
+        "AND judge IS NOT NULL AND NOT EXISTS (SELECT 1 FROM judgements c "
+        "WHERE c.metric = j.metric AND c.corrects = j.sequence) GROUP BY judge ORDER BY judge",
         (metric,),
     )
     return [(name, *counts) for name, *counts in rows]

@@ -6,12 +6,20 @@ import time
 from concurrent.futures import Future
 from typing import Any
 
+from metrack.serve.health import health
 from metrack.serve.items import Items
 from metrack.serve.learning import Config, Learning
 from metrack.serve.metric_rows import Row
 from metrack.serve.neighbours import Neighbours, Picture
 from metrack.serve.snapshots import Snapshot
 from metrack.tracking.pieces import Pace
+
+NOTHING: dict[str, Any] = {
+    **{"pairs": 0, "version": 0, "loss": None, "plain_loss": None, "accuracy": None, "auc": None},
+    **{"effective_window": None, "last_change": None, "last_change_time": None},
+    **{"threshold": None, "rank": None, "hours": []},
+    "sparks": {"loss": [], "plain_loss": []},
+}  # learned yet
 
 
 def footprint(config: Config) -> int:
@@ -30,6 +38,7 @@ class Metric:
 
     def __init__(self, row: Row) -> None:
         self.number, self.name, self.config = row.number, row.name, row.config
+        self.about = row.about
         self.sequence, self.cut, self.saved = row.sequence, row.cut, row.saved
         self.summary = row.summary
         self.lock = threading.RLock()  # held by whoever uses what follows
@@ -58,19 +67,21 @@ class Metric:
         """What a client is told; loads nothing."""
         snapshot = self.snapshot
         summary = self.summary if snapshot is None else snapshot.summary
-        nothing = {"pairs": 0, "version": 0, "loss": None, "plain_loss": None}
-        nothing |= {"effective_window": None, "last_change": None, "threshold": None, "rank": None}
-        return {
+        found = {
             "name": self.name,
+            **self.about._asdict(),
+            "learns_from": self.config.kind.example,
             "n_features": self.config.n_features,
             "estimator": self.config.estimator,
             "settings": self.config.settings,
             "features": self.config.features,
             "sequence": self.sequence,
             "log_starts": self.cut + 1,
-            **(summary or nothing),
+            **NOTHING,
+            **summary,
             "error": self.error,
         }
+        return {**found, "health": health(found)._asdict()}
 
     @property
     def version(self) -> int:
@@ -90,6 +101,7 @@ class Metric:
             with self.lock:
                 self.config = row.config
                 self.learning = self.snapshot = self.items = None
+        self.about = row.about
         self.sequence = max(self.sequence, row.sequence)
         self.cut = max(self.cut, row.cut)
         if self.learning is None:

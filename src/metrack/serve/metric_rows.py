@@ -5,12 +5,14 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from metrack.serve.about import About
 from metrack.serve.databases.database import Connection
 from metrack.serve.learning import Config
 from metrack.serve.limits import Refused
 
 COLUMNS = (
-    "id, name, n_features, estimator, settings, features, sequence, cut, saved, items, summary"
+    "id, name, n_features, estimator, settings, features, about, sequence, cut, saved, items, "
+    "summary"
 )
 AT_A_TIME = 500  # numbers of a query
 
@@ -23,6 +25,7 @@ class Row(NamedTuple):
     number : int
     name : str
     config : Config
+    about : About
     sequence, cut, saved : int
         Of the last judgement; of the last that was cut off; of the last that is in a saved state.
     items : int
@@ -34,6 +37,7 @@ class Row(NamedTuple):
     number: int
     name: str
     config: Config
+    about: About
     sequence: int
     cut: int
     saved: int
@@ -55,22 +59,25 @@ def read(connection: Connection, numbers: Sequence[int] | None = None) -> list[R
 
 
 def _row(columns: Sequence[Any]) -> Row:
-    number, name, n_features, kind, settings, features, *counts, summary = columns
+    number, name, n_features, kind, settings, features, told, *counts, summary = columns
     try:
         names = None if features is None else json.loads(features)
         config = Config(n_features, kind, json.loads(settings), names)
         sequence, cut, saved, items = counts
-        return Row(number, name, config, sequence, cut, saved, items, json.loads(summary))
+        about = About.of(json.loads(told))
+        return Row(number, name, config, about, sequence, cut, saved, items, json.loads(summary))
     except (ValueError, TypeError) as error:
         raise ValueError(f"the row of metric {name!r} was changed by hand: {error}") from None
 
 
-def insert(connection: Connection, name: str, config: Config) -> int | None:
+def insert(
+    connection: Connection, name: str, config: Config, about: About | None = None
+) -> int | None:
     """A new metric; returns its number, or None where there is one by that name."""
     row: tuple[int] | None = connection.execute(
-        "INSERT INTO metrics (name, n_features, estimator, settings, features, created) "
-        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING id",
-        (name, *_columns(config), time.time()),
+        "INSERT INTO metrics (name, n_features, estimator, settings, features, about, created) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING id",
+        (name, *_columns(config), _about(about or About()), time.time()),
     ).fetchone()
     return None if row is None else row[0]
 
@@ -85,10 +92,23 @@ def configure(connection: Connection, number: int, config: Config) -> bool:
     return done.rowcount > 0
 
 
+def tell(connection: Connection, number: int, about: About) -> None:
+    """Say anew what a metric is about."""
+    connection.execute("UPDATE metrics SET about = ? WHERE id = ?", (_about(about), number))
+
+
 def note_saved(connection: Connection, number: int, saved: int, summary: str) -> None:
     """Up to which judgement a saved state has learned, and what there is to say of it."""
     connection.execute(
         "UPDATE metrics SET saved = ?, summary = ? WHERE id = ?", (saved, summary, number)
+    )
+
+
+def set_learned(connection: Connection, number: int, sequence: int, summary: str) -> None:
+    """As if judgements had been learned and cut off the log."""
+    connection.execute(
+        "UPDATE metrics SET sequence = ?, cut = ?, saved = ?, summary = ? WHERE id = ?",
+        (sequence, sequence, sequence, summary, number),
     )
 
 
@@ -107,6 +127,10 @@ def delete(connection: Connection, number: int) -> None:
     """Forget a metric; `log.sweep` removes what it leaves."""
     connection.execute("DELETE FROM metrics WHERE id = ?", (number,))
     connection.execute("INSERT INTO gone VALUES (?) ON CONFLICT DO NOTHING", (number,))
+
+
+def _about(about: About) -> str:
+    return json.dumps(about._asdict())
 
 
 def _columns(config: Config) -> tuple[Any, ...]:

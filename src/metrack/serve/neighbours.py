@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrack.checks import Floats
+from metrack.checks import Floats, Ints
+from metrack.estimators.base import StaticEmbedding
 from metrack.serve.items import Items
+from metrack.serve.kinds.reading import Embedding
 
 BY_PRODUCT = 100_000  # items, at most
 TOLERANCE = 0.15  # of the metric's shape; docs/how-to/index-current.md has figures
@@ -34,19 +36,19 @@ class Embedded:
     Parameters
     ----------
     items : Items
-    components : array (rank, n_features)
+    embedding : Embedding
     version : int
     indexed : bool
         Whether an index is made.
     """
 
-    def __init__(self, items: Items, components: Floats, version: int, indexed: bool) -> None:
+    def __init__(self, items: Items, embedding: Embedding, version: int, indexed: bool) -> None:
         start = time.monotonic()
-        self.items, self.version, self.components = items, version, components
-        self.points: NDArray[np.float32] = (items.points @ components.T).astype(np.float32)
+        self.items, self.version, self.embedding = items, version, embedding
+        self.points: NDArray[np.float32] = embedding.transform(items.points).astype(np.float32)
         self.squares = np.einsum("ij,ij->i", self.points, self.points)
         self.index: Any = None
-        if indexed and components.size:
+        if indexed and self.points.size:
             from usearch.index import Index
 
             self.index = Index(ndim=self.points.shape[1], metric="l2sq")
@@ -55,7 +57,7 @@ class Embedded:
 
     def nearest(self, point: Floats, k: int) -> Found:
         """The k items nearest to a point."""
-        image = (self.components @ point).astype(np.float32)
+        image = self.embedding.transform(point[None])[0].astype(np.float32)
         if self.index is not None:
             rows = self.index.search(image, k).keys.astype(np.int64)
         else:
@@ -63,8 +65,10 @@ class Embedded:
             k = min(k, len(squares))
             rows = np.argpartition(squares, k - 1)[:k]
         # The product's rounding errors are those of large numbers: exactly for the few.
-        apart = (self.items.points[rows] - point) @ self.components.T
-        distances = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+        near = self.items.points[rows]
+        distances = self.embedding.pair_distance(
+            np.stack([near, np.broadcast_to(point, near.shape)], axis=1)
+        )
         order = np.argsort(distances, kind="stable")
         ids = [self.items.ids[rows[i]] for i in order]
         return Found(ids, distances[order].tolist(), self.version)
@@ -79,10 +83,10 @@ class Neighbours:
         self._index: Embedded | None = None
         self._building = False
 
-    def current(self, items: Items, components: Floats, version: int) -> Embedded:
+    def current(self, items: Items, embedding: Embedding, version: int) -> Embedded:
         """All items embedded; an index where there are too many without."""
         if len(items) > BY_PRODUCT:
-            self._refresh_index(items, components, version)
+            self._refresh_index(items, embedding, version)
             if self._index is not None:
                 return self._index
         with self._lock:
@@ -93,34 +97,36 @@ class Neighbours:
                 or not same
                 or (made.version != version and time.monotonic() > made.fresh_until)
             ):
-                made = self._made = Embedded(items, components, version, indexed=False)
+                made = self._made = Embedded(items, embedding, version, indexed=False)
             return made
 
-    def _refresh_index(self, items: Items, components: Floats, version: int) -> None:
+    def _refresh_index(self, items: Items, embedding: Embedding, version: int) -> None:
         """Build an index in the background where there is none, or the metric has moved."""
         index = self._index
         if index is not None and index.items is items:
             resting = index.version == version or time.monotonic() < index.fresh_until
-            if resting or not moved(index.components, components):
+            if resting or not moved(index.embedding, embedding):
                 return
         with self._lock:
             if self._building:
                 return
             self._building = True
-        arguments = items, components, version
+        arguments = items, embedding, version
         threading.Thread(target=self._build, args=arguments, name="index", daemon=True).start()
 
-    def _build(self, items: Items, components: Floats, version: int) -> None:
+    def _build(self, items: Items, embedding: Embedding, version: int) -> None:
         try:
-            self._index = Embedded(items, components, version, indexed=True)
+            self._index = Embedded(items, embedding, version, indexed=True)
             self._made = None
         finally:
             self._building = False
 
 
-def moved(before: Floats, now: Floats) -> bool:
+def moved(before: Embedding, now: Embedding) -> bool:
     """Whether a metric's shape has moved by more than the tolerance."""
-    then, shape = (L.T @ L for L in (before, now))
+    if not (isinstance(before, StaticEmbedding) and isinstance(now, StaticEmbedding)):
+        return True  # it is no matrix, whose shape could be compared
+    then, shape = (each.get_mahalanobis_matrix() for each in (before, now))
     scales = np.linalg.norm(then), np.linalg.norm(shape)
     if not all(scales):
         return bool(scales[0] != scales[1])
@@ -138,19 +144,40 @@ class Picture:
         self._lock = threading.Lock()
         self._last: tuple[Any, Floats] | None = None  # which items, and where they were
 
-    def take(self, items: Items, components: Floats, most: int) -> tuple[list[str], Floats]:
+    def take(self, items: Items, embedding: Embedding, most: int) -> tuple[list[str], Floats]:
         """Ids of some items, and where they are."""
-        rows = np.unique(np.linspace(0, len(items) - 1, min(most, len(items))).astype(int))
-        image = items.points[rows] @ components.T
-        flat = np.zeros((len(rows), 2))
-        if image.size:
-            image = image - image.mean(axis=0)
-            directions = np.linalg.svd(image.T @ image, hermitian=True)[0][:, :2]
-            flat[:, : directions.shape[1]] = image @ directions
+        rows = _shown(items, most)
+        flat = _flat(embedding, items.points[rows])
         with self._lock:
             key = items.version, flat.shape
             if self._last is not None and self._last[0] == key:
-                left, _, right = np.linalg.svd(flat.T @ self._last[1])
-                flat = flat @ left @ right
+                flat = _turned(flat, self._last[1])
             self._last = key, flat
         return [items.ids[i] for i in rows], flat
+
+    def beside(self, items: Items, embedding: Embedding, most: int, now: Floats) -> Floats:
+        """Where the same items are by another metric, turned like those of now."""
+        return _turned(_flat(embedding, items.points[_shown(items, most)]), now)
+
+
+def _shown(items: Items, most: int) -> Ints:
+    """Rows of some items."""
+    return np.unique(np.linspace(0, len(items) - 1, min(most, len(items))).astype(int))
+
+
+def _flat(embedding: Embedding, points: Floats) -> Floats:
+    """Points in the two directions in which their embedding is spread most."""
+    flat = np.zeros((len(points), 2))
+    image = embedding.transform(points) if len(points) else flat
+    if image.size:
+        image = image - image.mean(axis=0)
+        directions = np.linalg.svd(image.T @ image, hermitian=True)[0][:, :2]
+        flat[:, : directions.shape[1]] = image @ directions
+    return flat
+
+
+def _turned(flat: Floats, like: Floats) -> Floats:
+    """Turned and mirrored, so that points are as near to others as can be."""
+    left, _, right = np.linalg.svd(flat.T @ like)
+    found: Floats = flat @ left @ right
+    return found

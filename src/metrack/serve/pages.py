@@ -6,14 +6,14 @@ import html
 from functools import cache
 from importlib.resources import files
 
-STATIC = {
-    "style.css": "text/css; charset=utf-8",
-    "common.js": "text/javascript; charset=utf-8",
-    "charts.js": "text/javascript; charset=utf-8",
-    "index.js": "text/javascript; charset=utf-8",
-    "metric.js": "text/javascript; charset=utf-8",
-    "judge.js": "text/javascript; charset=utf-8",
-}
+CSS, JS = "text/css; charset=utf-8", "text/javascript; charset=utf-8"
+SCRIPTS = (
+    *("common", "charts", "tables", "words", "faces"),  # what pages share
+    *("index", "new"),
+    *("metric", "course", "around", "files"),
+    *("judge", "queue", "pairs", "review", "differences"),
+)
+STATIC = {"style.css": CSS, **{f"{name}.js": JS for name in SCRIPTS}}
 LOGIN_STYLE = """
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 24rem; margin: 15vh auto; padding: 0 1rem; }

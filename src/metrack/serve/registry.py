@@ -1,5 +1,6 @@
 """All metrics of a server: made, found, told of judgements and items, and deleted."""
 
+import json
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
@@ -7,17 +8,18 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from metrack.registry import MATRIX_LEARNERS
 from metrack.serve import items as item_rows
-from metrack.serve import log, metric_rows
-from metrack.serve.databases.database import SLOTS, Database
+from metrack.serve import judging, log, metric_rows
+from metrack.serve.about import About
+from metrack.serve.databases.database import SLOTS, Connection, Database, Saved
 from metrack.serve.items import Items, NewItems
-from metrack.serve.learning import Config
+from metrack.serve.kinds.table import KINDS, NOT_HERE
+from metrack.serve.learning import Config, brought
 from metrack.serve.limits import NAME, Limits, Refused
 from metrack.serve.metric import Metric, footprint
 from metrack.serve.metric_rows import Row
 from metrack.serve.teaching import Teaching
-from metrack.storage import to_bytes
+from metrack.storage import StateError, from_bytes, to_bytes
 
 
 class Registry:
@@ -109,24 +111,59 @@ class Registry:
             rows = connection.execute("SELECT id FROM metrics WHERE name = ?", (name,)).fetchall()
         self.refresh([number for (number,) in rows])
 
-    def make(self, name: str, config: Config) -> tuple[Metric, bool]:
+    def make(self, name: str, config: Config, about: About | None = None) -> tuple[Metric, bool]:
         """A metric by that name and of that kind, and whether it is new."""
-        if not NAME.fullmatch(name):
-            raise Refused(422, "a name is up to 64 letters, digits, dots, hyphens and underscores")
+        _check_name(name)
         self._check(config)
         with self._making:
             known = name in self.metrics
-            if not known and (made := self._insert(name, config)) is not None:
+            if not known and (made := self._insert(name, config, about or About())) is not None:
                 return made, True
         if not known:
             self.find(name)  # another process has made it a moment ago
-        return self._configure(self.get(name), config), False
+        metric = self._configure(self.get(name), config)
+        if about is not None and about != metric.about:
+            job = partial(metric_rows.tell, number=metric.number, about=about)
+            self.database.submit(job, metric.number).result()
+            metric.about = about
+        return metric, False
 
-    def _insert(self, name: str, config: Config) -> Metric | None:
+    def _insert(self, name: str, config: Config, about: About) -> Metric | None:
         if len(self.metrics) >= self.limits.metrics:
             raise Refused(409, f"there are {len(self.metrics):,} metrics, as many as may be")
-        number = self.database.submit(lambda c: metric_rows.insert(c, name, config)).result()
-        return None if number is None else self._known(Row(number, name, config, 0, 0, 0, 0, {}))
+        job = partial(metric_rows.insert, name=name, config=config, about=about)
+        number = self.database.submit(job).result()
+        row = None if number is None else Row(number, name, config, about, 0, 0, 0, 0, {})
+        return None if row is None else self._known(row)
+
+    def bring(self, name: str, zipped: bytes) -> Metric:
+        """A new metric from a state that was exported."""
+        _check_name(name)
+        try:
+            found = brought(from_bytes(zipped, "the zip"))
+        except StateError as error:
+            raise Refused(422, str(error)) from None
+        config = found.config
+        self.limits.check("features", config.n_features, "features")
+        self.check_memory(footprint(config))
+        saved = Saved(found.sequence, json.dumps(found.summary()), found.pack())
+        with self._making:
+            if name in self.metrics:
+                raise Refused(409, f"there is a metric {name!r} already: take another name")
+            if len(self.metrics) >= self.limits.metrics:
+                raise Refused(409, f"there are {len(self.metrics):,} metrics, as many as may be")
+            number = self.database.submit(partial(self._bring, name, config, saved)).result()
+        self.refresh([number])
+        return self.get(name)
+
+    def _bring(self, name: str, config: Config, saved: Saved, connection: Connection) -> int:
+        """As of a metric whose log was cut off."""
+        number = metric_rows.insert(connection, name, config)
+        if number is None:
+            raise Refused(409, f"there is a metric {name!r} already: take another name")
+        metric_rows.set_learned(connection, number, saved.sequence, saved.summary)
+        self.database.place(connection, number, saved)
+        return number
 
     def _configure(self, metric: Metric, config: Config) -> Metric:
         """Another kind of learner, while nothing was learned."""
@@ -149,12 +186,12 @@ class Registry:
 
     def _check(self, config: Config) -> None:
         """Refuse what cannot be made, or what takes too much."""
-        if config.estimator not in MATRIX_LEARNERS:  # what is served is a matrix
-            known = ", ".join(MATRIX_LEARNERS)
+        if config.estimator not in KINDS:
+            known = ", ".join(KINDS)
             raise Refused(422, f"estimator {config.estimator!r}; choose one of {known}")
         self.limits.check("features", config.n_features, "features")
-        if "preprocessor" in config.settings:
-            raise Refused(422, "preprocessor is no setting here; put points to …/items")
+        for name in NOT_HERE.keys() & config.settings.keys():
+            raise Refused(422, f"{name} is no setting here; {NOT_HERE[name]}")
         if config.features is not None and len(config.features) != config.n_features:
             raise Refused(
                 422, f"{len(config.features)} names for {config.n_features} features; one each"
@@ -253,6 +290,21 @@ class Registry:
             metric.items = changed
         return changed
 
+    def correct(
+        self, metric: Metric, sequence: int, given: tuple[int, str | None, str | None]
+    ) -> log.Receipt:
+        """Put another answer in the place of an earlier one."""
+        job = partial(
+            judging.correct,
+            metric=metric.number,
+            n_features=metric.config.n_features,
+            sequence=sequence,
+            given=given,
+        )
+        receipt: log.Receipt = self.database.submit(job, metric.number).result()
+        self._acknowledge(metric, receipt)
+        return receipt
+
     def replay(self, source: Metric, target: Metric) -> int:
         """Append one metric's judgements to another's log; returns how many there are now."""
         if source.config.n_features != target.config.n_features:
@@ -265,7 +317,13 @@ class Registry:
             raise Refused(409, f"the log of {source.name!r} was cut off at {source.cut:,}")
         after = 0
         while True:
-            job = partial(log.copy, source=source.number, target=target.number, after=after)
+            job = partial(
+                log.copy,
+                source=source.number,
+                target=target.number,
+                width=target.config.n_features,
+                after=after,
+            )
             after, receipt = self.database.submit(job, target.number).result()
             if receipt is None:
                 return target.sequence
@@ -290,6 +348,9 @@ class Registry:
         items = self.items_of(metric)
         if len(items) < 2:
             raise Refused(409, f"{metric.name!r} has {len(items)} items; put two at least")
+        if metric.config.kind.example != "pairs":
+            example = metric.config.kind.example
+            raise Refused(409, f"{metric.name!r} learns from {example}: it has no pairs to judge")
         with metric.lock:
             learning = self.teaching.readable(metric)
             n_pairs = min(n_pairs, len(items) * (len(items) - 1) // 2)
@@ -301,3 +362,8 @@ class Registry:
         """The state of now, as a zip that ``metrack.load`` reads."""
         with metric.lock:
             return to_bytes(self.teaching.readable(metric).pack())
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise Refused(422, "a name is up to 64 letters, digits, dots, hyphens and underscores")

@@ -1,12 +1,14 @@
-"""What requests and answers hold, as the OpenAPI description says it."""
+"""What requests hold, as the OpenAPI description says it; see `answers`."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Vector = list[float]
 Text = Annotated[str, Field(max_length=256)]
 Key = Annotated[str, Field(min_length=1, max_length=256)]
+Value = Annotated[float, Field(allow_inf_nan=False)] | str | None
+Record = dict[Text, Value]
 Count = Annotated[int, Field(ge=1, le=1000)]
 
 
@@ -21,8 +23,16 @@ class MetricBody(Body):
 
     n_features: Annotated[int, Field(ge=1)]
     estimator: Text = "MetricTracker"
-    settings: dict[Text, float | str | None] = {}
+    settings: dict[Text, bool | int | float | str | None] = {}
     features: list[Text] | None = None
+    question: Annotated[
+        Text | None, Field(description="that judges are asked; may be changed at any time")
+    ] = None
+    instructions: Annotated[str, Field(max_length=10_000)] | None = None
+    shared: Annotated[
+        float | None,
+        Field(ge=0.0, le=1.0, description="share of a judge's pairs that others have answered"),
+    ] = None
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"n_features": 3, "estimator": "MetricTracker"}]}
@@ -48,10 +58,32 @@ class Pair(Body):
     judge: Text | None = None
 
 
-class FeedbackBody(Body):
-    """Judgements."""
+class Triplet(Body):
+    """The anchor is more like the one that is near than like the one that is far."""
 
-    pairs: list[Pair]
+    anchor: Vector | Key
+    near: Vector | Key
+    far: Vector | Key
+    id: Key | None = None
+    judge: Text | None = None
+
+
+class Labelled(Body):
+    """A point, or the id of an item, with its class."""
+
+    x: Vector | None = None
+    a: Key | None = None
+    label: Key
+    id: Key | None = None
+    judge: Text | None = None
+
+
+class FeedbackBody(Body):
+    """Judgements: pairs, triplets or points, as the metric learns from."""
+
+    pairs: list[Pair] | None = None
+    triplets: list[Triplet] | None = None
+    points: list[Labelled] | None = None
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -79,6 +111,18 @@ class PairsBody(Body):
     )
 
 
+class ProbabilityBody(Body):
+    """Pairs; or, of a metric that predicts classes, points or the ids of items."""
+
+    pairs: list[Unjudged] | None = None
+    vectors: list[Vector] | None = None
+    ids: list[Key] | None = None
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"pairs": [{"x": [1, 2, 3], "z": [1, 2, 4]}]}]},
+    )
+
+
 class PointsBody(Body):
     """Points to embed, or the ids of items."""
 
@@ -95,6 +139,9 @@ class ItemsBody(Body):
     vectors: list[Vector]
     texts: list[Annotated[str, Field(max_length=10_000)] | None] | None = None
     images: list[Annotated[str, Field(max_length=2000)] | None] | None = None
+    records: Annotated[
+        list[Record | None] | None, Field(description="fields by name, which judges see aligned")
+    ] = None
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -109,6 +156,7 @@ class NeighboursBody(Body):
     id: Key | None = None
     vector: Vector | None = None
     k: Count = 10
+    shown: Annotated[bool, Field(description="with what judges see of them")] = False
     at: Annotated[
         Literal["now", "before"], Field(description="before: the last change that was noticed")
     ] = "now"
@@ -124,146 +172,20 @@ class SuggestBody(Body):
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] | None = None
 
 
+class CorrectionBody(Body):
+    """Another answer in the place of an earlier one."""
+
+    sequence: Annotated[int, Field(ge=1, lt=1 << 62, description="of the one that was wrong")]
+    y: Annotated[
+        float | bool | None, Field(description="1 alike, -1 not alike, or true, false; null unsure")
+    ]
+    judge: Text | None = None
+    id: Annotated[Key | None, Field(description="A repeated id is not learned twice.")] = None
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"sequence": 1, "y": -1}]})
+
+
 class ReplayBody(Body):
     """Whose log is learned again."""
 
     source: Text
-
-
-class Described(BaseModel):
-    """Where a metric stands."""
-
-    name: str
-    n_features: int
-    estimator: str
-    settings: dict[str, Any]
-    features: list[str] | None
-    pairs: Annotated[int, Field(description="learned")]
-    sequence: Annotated[int, Field(description="of the last judgement that was acknowledged")]
-    version: Annotated[int, Field(description="sequence of the last judgement behind the snapshot")]
-    log_starts: Annotated[int, Field(description="sequence of the first judgement in the log")]
-    loss: Annotated[float | None, Field(description="mean of the last 256 pairs")]
-    plain_loss: Annotated[float | None, Field(description="plain distance's, on the same pairs")]
-    effective_window: float | None
-    last_change: int | None
-    threshold: float | None
-    rank: int | None
-    error: str | None
-
-
-class AllDescribed(BaseModel):
-    """All metrics that a client may read."""
-
-    metrics: list[Described]
-
-
-class Accepted(BaseModel):
-    """What became of feedback; it is on the disk."""
-
-    accepted: int
-    duplicates: int
-    sequence: int
-
-
-class Distances(BaseModel):
-    """Distances of pairs, whether they are at most the threshold, and how likely they are alike.
-
-    Learners of other kinds than an ensemble tell no probabilities.
-    """
-
-    distances: list[float]
-    alike: list[bool]
-    probabilities: list[float] | None
-    threshold: float
-    version: int
-
-
-class Embedded(BaseModel):
-    """Points where Euclidean distance is the learned one."""
-
-    vectors: list[Vector]
-    version: int
-
-
-class ItemsPut(BaseModel):
-    """How many items there are now."""
-
-    items: int
-
-
-class Neighbour(BaseModel):
-    """An item and its distance."""
-
-    id: str
-    distance: float
-
-
-class NeighboursFound(BaseModel):
-    """Nearest items, the nearest first."""
-
-    neighbours: list[Neighbour]
-    version: int
-
-
-class Shown(BaseModel):
-    """An item as a judge sees it."""
-
-    id: str
-    text: str | None
-    image: str | None
-    vector: Vector
-
-
-class Suggestion(BaseModel):
-    """A pair to judge."""
-
-    a: Shown
-    b: Shown
-
-
-class Suggestions(BaseModel):
-    """Pairs to judge next."""
-
-    pairs: list[Suggestion]
-    version: int
-
-
-class Picture(BaseModel):
-    """Items in the plane."""
-
-    ids: list[str]
-    points: list[Vector]
-    version: int
-
-
-class Judge(BaseModel):
-    """Answers of one judge."""
-
-    judge: str
-    alike: int
-    not_alike: int
-    unsure: int
-
-
-class Judges(BaseModel):
-    """Judges' answers, kept apart."""
-
-    judges: list[Judge]
-
-
-class Replayed(BaseModel):
-    """How many judgements the log has now."""
-
-    sequence: int
-
-
-class LogCut(BaseModel):
-    """Where the log starts now."""
-
-    log_starts: int
-
-
-class Problem(BaseModel):
-    """Why a request was refused, and what to do."""
-
-    detail: str

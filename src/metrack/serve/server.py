@@ -9,6 +9,7 @@ from pathlib import Path
 import uvicorn
 from threadpoolctl import threadpool_limits
 
+from metrack.files import lock_file
 from metrack.serve.app import make_app
 from metrack.serve.auth import Door, Known, Tokens
 from metrack.serve.copying import copy_all
@@ -16,7 +17,6 @@ from metrack.serve.databases.database import Database
 from metrack.serve.databases.sqlite import SQLite
 from metrack.serve.limits import Limits
 from metrack.serve.registry import Registry
-from metrack.storage import lock_file
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 GRACE = 2  # seconds for open connections at the end

@@ -195,12 +195,13 @@ class Teaching:
     def _learn(self, metric: Metric, learning: Learning, most: int) -> int:
         if learning.sequence >= metric.sequence:
             return 0
-        width, after = metric.config.n_features, learning.sequence
+        shape = metric.config.kind.members, metric.config.n_features
+        after = learning.sequence
         # Until there are judgements, another process may have changed the settings.
         if after == 0 and self.look(metric):
             raise Refused(409, "the metric was changed meanwhile; ask again")
         with self.database.reading() as connection:
-            stretch = log.read(connection, metric.number, width, after, most)
+            stretch = log.read(connection, metric.number, shape, after, most)
         learning.learn(stretch)
         return len(stretch.y)
 

@@ -1,19 +1,20 @@
 """Questions and answers: pairs of items to judge, one after another, each answer kept at once."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from metrack.estimators.active_tracker import UNDOABLE, ActiveTracker
 from metrack.estimators.metric_tracker import MetricTracker
-from metrack.storage import State, StateFolder, has_state
+from metrack.storage import State, StateFolder, has_state, read
+from metrack.tracking.history import History
 from metrack.tracking.items import Items, Mark, check_unchanged
-from metrack.tracking.layouts import Rows
 from metrack.tracking.state import Tracking
 
 AT_A_TIME = 5  # pairs that are suggested before what was answered counts
-KEPT = 20  # answers that can be undone
 
 
 class Suggestion(NamedTuple):
@@ -65,53 +66,47 @@ class Judging:
     def __init__(self, folder: StateFolder, items: Items) -> None:
         self.folder, self.items = folder, items
         self.tracking = begin(folder.path, items)
+        self.asker = ActiveTracker(self.tracking.learner, items.points)
+        if has_state(folder.path):
+            self.asker.restore(read(folder.path), str(folder.path))
         self.queue: list[tuple[int, int]] = []
-        self.asked: set[tuple[int, int]] = set()
-        self.undoable: list[tuple[tuple[int, int], State]] = []
+        self.undoable: list[tuple[tuple[int, int], History | None]] = []
 
     @property
     def n_answers(self) -> int:
-        """How many pairs have been learned, also before this session."""
-        return self.tracking.learner.n_pairs_seen_
+        """How many pairs have been judged and learned, also before this session."""
+        return self.tracking.learner.n_pairs_seen_ - self.asker.n_implied
 
     def question(self) -> tuple[int, int] | None:
         """Rows of the pair that is to be judged next; None: all have been asked about."""
-        for attempt in range(20):
-            while self.queue:
-                pair = self.queue.pop(0)
-                if pair not in self.asked:
-                    self.asked.add(pair)
-                    return pair
-            self.queue = self._suggested(attempt)
-        return None
+        if not self.queue:
+            n_items = len(self.items.ids)
+            rows = self.asker.query(min(AT_A_TIME, n_items * (n_items - 1) // 2))
+            self.queue = [(min(a, b), max(a, b)) for a, b in rows.tolist()]
+        return self.queue.pop(0) if self.queue else None
 
-    def _suggested(self, attempt: int) -> list[tuple[int, int]]:
-        n_items = len(self.items.ids)
-        n_pairs = min(AT_A_TIME, n_items * (n_items - 1) // 2)
-        seed = self.n_answers + len(self.asked) + attempt
-        rows = self.tracking.learner.suggest_pairs(self.items.points, n_pairs, seed)
-        return [(min(a, b), max(a, b)) for a, b in rows.tolist()]
-
-    def answer(self, pair: tuple[int, int], alike: bool) -> None:
-        """Learn a judgement, and keep it."""
-        before = _copied(self.tracking.pack())
-        keys = np.array([pair])
-        rows = Rows(np.empty((1, 0, 0)), keys, np.array([1.0 if alike else -1.0]), np.ones(1, bool))
-        self.tracking.learn(rows, 0, 1)
-        self.folder.write(self.tracking.pack())
-        self.undoable = [*self.undoable[1 - KEPT :], (pair, before)]
+    def answer(self, pair: tuple[int, int], alike: bool | None) -> None:
+        """Learn a judgement, and keep it; None: unsure."""
+        tracking, asker = self.tracking, self.asker
+        before = deepcopy(tracking.history)
+        asker.teach([pair], [alike])
+        if tracking.history is None:
+            tracking.history = History(tracking.learner.n_features_in_)
+        tracking.history.add(asker.losses_, tracking.learner)
+        self._write()
+        self.undoable = [*self.undoable[1 - UNDOABLE :], (pair, before)]
 
     def undo(self) -> tuple[int, int] | None:
         """Be as before the last answer, bit for bit; returns its pair, if there is any."""
         if not self.undoable:
             return None
-        pair, before = self.undoable.pop()
-        self.folder.write(before)
-        self.tracking = Tracking.unpack(before, self.items, str(self.folder.path))
+        pair, self.tracking.history = self.undoable.pop()
+        self.asker.undo()
+        self._write()
         self.queue = []
         return pair
 
-
-def _copied(state: State) -> State:
-    """A state that learning does not change."""
-    return State(state.content, {name: array.copy() for name, array in state.arrays.items()})
+    def _write(self) -> None:
+        content, arrays = self.tracking.pack()
+        asking = self.asker.pack_asking(arrays)
+        self.folder.write(State({**content, "asking": asking}, arrays))

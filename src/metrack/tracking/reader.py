@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from metrack.tracking.arrow_files import Table
 from metrack.tracking.columns import ReadSpec, pair_layout
 from metrack.tracking.formats import BOM, BadRow, CsvFormat, Format, JsonFormat, parse
 from metrack.tracking.layouts import Layout, RowError, Rows
@@ -18,7 +19,6 @@ from metrack.tracking.sources import (
     Checkpoint,
     SavedCheckpoint,
     SourceError,
-    Table,
     Text,
     files_of,
     format_of,

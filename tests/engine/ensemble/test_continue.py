@@ -34,16 +34,14 @@ def test_a_wider_learner_is_one_of_its_width_with_the_metric_it_had(name):
     stream = make_stream(n)
     learner.fit(stream.pairs, stream.y)
     M, mu, seen = learner.get_mahalanobis_matrix(), learner.mu_, learner.n_pairs_seen_
-    weights, draws, drawn = learner.engine_.weights, learner.rng_, learners_of(learner).generator
+    weights, draws = learner.engine_.experts.weights, learner.rng_
     learner.widen(wider)
 
     new = type(learner)(**learner.get_params()).fit(np.eye(2, wider)[None], [1])
-    assert learner.engine_.combination == new.engine_.combination
-    assert len(learner.engine_.recent.y) == len(new.engine_.recent.y)
+    assert learner.engine_.experts.combination == new.engine_.experts.combination
     bank, expected = learners_of(learner), learners_of(new)
     assert bank.representation is representation
     assert bank.rule == expected.rule
-    assert bank.generator is drawn
     for found, wanted in zip(bank.learners, expected.learners, strict=True):
         assert found.ndim == wanted.ndim
         assert all(a >= b for a, b in zip(found.shape[1:], wanted.shape[1:], strict=True))
@@ -51,7 +49,7 @@ def test_a_wider_learner_is_one_of_its_width_with_the_metric_it_had(name):
     np.testing.assert_array_equal(bank.rates.rho[:2], expected.rates.rho[:2])
 
     assert (learner.mu_, learner.n_pairs_seen_, learner.n_features_in_) == (mu, seen, wider)
-    np.testing.assert_array_equal(learner.engine_.weights, weights)
+    np.testing.assert_array_equal(learner.engine_.experts.weights, weights)
     assert learner.rng_ is draws
     now = learner.get_mahalanobis_matrix()
     np.testing.assert_allclose(now[:n, :n], M, atol=1e-10 * np.abs(M).max())
@@ -80,7 +78,7 @@ def test_entries_become_weights_where_there_are_too_many(monkeypatch):
     on_diagonal = np.equal(*np.triu_indices(20))
     learner.widen(30)
     assert learners_of(learner).representation is DIAGONAL
-    expected = np.maximum(entries[on_diagonal] - total, 0.0) / learner.engine_.unit
+    expected = np.maximum(entries[on_diagonal] - total, 0.0) / learner.engine_.spaces[0].unit
     assert expected.any()
     found = np.diag(learner.get_mahalanobis_matrix())
     np.testing.assert_allclose(found, np.append(expected, np.zeros(10)), rtol=1e-12)

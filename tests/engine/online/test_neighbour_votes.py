@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from metrack.engine.online.neighbour_votes import (
-    N_ROWS,
-    NEIGHBOURS,
-    NeighbourVotes,
-    _loss,
-    windows_up_to,
-)
+from metrack.engine.online.neighbour_votes import NEIGHBOURS, NeighbourVotes, windows_up_to
+from metrack.engine.online.votes import N_ROWS, _loss
 
 
 def stream(n_points, seed=0):

@@ -11,7 +11,6 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine.ensemble.bank import FOREVER, Predictions
 from metrack.engine.ensemble.combiners.alone import ALONE
 from metrack.engine.ensemble.combiners.protocol import (
     RECORDS,
@@ -21,9 +20,10 @@ from metrack.engine.ensemble.combiners.protocol import (
     probabilities,
     update,
 )
-from metrack.engine.ensemble.cover import activated_levels, active_levels, time_on_cover
 from metrack.engine.ensemble.page_hinkley import detect
 from metrack.engine.ensemble.scores import Scores, record
+from metrack.engine.learners.bank import FOREVER, Predictions
+from metrack.engine.learners.cover import activated_levels, active_levels, time_on_cover
 from metrack.engine.numerics.kernels import Floats, Record, fill, inner, kernel
 from metrack.engine.numerics.losses import LOGISTIC, LOSSES, Kind, gradient, loss, shortfall
 from metrack.engine.numerics.pairs import sign

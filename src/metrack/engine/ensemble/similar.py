@@ -7,17 +7,13 @@ exponentially, over a tenth of the effective window, the trusted experts' memory
 faster than what is alike. The fewer pairs it rests on, the more it is shrunk towards the identity.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine.ensemble.bank import Bank
-from metrack.engine.ensemble.combine import Combination
-from metrack.engine.ensemble.ensemble import Ensemble, Said
-from metrack.engine.numerics.factored import Factored, nearest_metric
+from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, inner, kernel, mix
-from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, rest
+from metrack.engine.numerics.pairs import Chunk, Difference, difference, rest
 from metrack.engine.numerics.records import floats
 
 SHARE = 0.1  # of the effective window
@@ -30,21 +26,27 @@ class Similar(NamedTuple):
     """What similar pairs have shown of late."""
 
     scatter: Annotated[Floats, floats("width", "width")]  # weighted sum of uu'
+    outside: Annotated[Floats, floats(1, least=0.0)]  # its trace beyond the directions of a basis
 
 
-class Beyond(NamedTuple):
-    """What is outside of the features at hand, where these are directions of a basis."""
-
-    n_features: int
-    scatter: float  # the trace there
-
-
-NOTHING = Beyond(0, 0.0)
-
-
-def new_similar(n_features: int) -> Similar:
+def new_similar(width: int) -> Similar:
     """Nothing seen yet."""
-    return Similar(np.zeros((n_features, n_features)))
+    return Similar(np.zeros((width, width)), np.zeros(1))
+
+
+def widened(similar: Similar, more: int, beyond: int) -> Similar:
+    """With more directions, of so many beyond those at hand: what is there is the same in all."""
+    width, each = len(similar.scatter), similar.outside[0] / max(beyond, 1)
+    scatter = np.pad(similar.scatter, (0, more))
+    scatter[range(width, width + more), range(width, width + more)] = each
+    return Similar(scatter, similar.outside - more * each)
+
+
+def turned(similar: Similar, turn: Floats) -> Similar:
+    """By coordinates on the columns of ``turn``; the trace stays what it was."""
+    scatter = turn.T @ similar.scatter @ turn
+    outside = np.trace(similar.scatter) + similar.outside - np.trace(scatter)
+    return Similar(scatter, np.maximum(outside, 0.0))
 
 
 def memory(window: Any) -> Any:
@@ -52,17 +54,15 @@ def memory(window: Any) -> Any:
     return np.maximum(SHARE * window, SHORTEST)
 
 
-def for_neighbours(
-    similar: Similar, metric: Factored, window: float, beyond: Beyond = NOTHING
-) -> Factored:
+def for_neighbours(similar: Similar, metric: Factored, window: float, beyond: int = 0) -> Factored:
     """A metric between a given one and the inverse covariance; its trace stays what it was.
 
     It lies on the geodesic between the two, as GMML's does (Zadeh, Hosseini and Sra, 2016): a
     weighted geometric mean, which keeps a direction small where either of them says so. On a basis,
-    the metric's ``outside`` is beyond the features at hand.
+    the metric's ``outside`` is for so many directions beyond those at hand.
     """
-    n = len(similar.scatter) + beyond.n_features
-    mean = (np.trace(similar.scatter) + beyond.scatter) / n
+    n = len(similar.scatter) + beyond
+    mean = (np.trace(similar.scatter) + similar.outside[0]) / n
     trace = float(metric.values.sum() + metric.outside * (n - len(metric.values)))
     if mean <= 0.0 or trace <= 0.0:
         return metric
@@ -74,79 +74,15 @@ def for_neighbours(
     root = (vectors / spread) @ (turned * np.maximum(values, 0.0) ** (0.5 - 0.5 * ALONG))
     directions, roots, _ = np.linalg.svd(root)
     outside = 0.0
-    if beyond.n_features > 0:
-        each = beyond.scatter / (mean * beyond.n_features)
+    if beyond > 0:
+        each = float(similar.outside[0]) / (mean * beyond)
         outside = metric.outside ** (1.0 - ALONG) / (each + shrinkage) ** ALONG
-    scale = trace / (roots @ roots + beyond.n_features * outside)
+    scale = trace / (roots @ roots + beyond * outside)
     return Factored(roots**2 * scale, directions.T, outside * scale)
 
 
-class NeighbourEnsemble(Ensemble):
-    """An ensemble with a second output, for neighbours and clusters.
-
-    Parameters
-    ----------
-    n_features, banks, combination, scaled
-        As of an `Ensemble`.
-    """
-
-    def __init__(
-        self, n_features: int, banks: Sequence[Bank], combination: Combination, scaled: bool
-    ) -> None:
-        super().__init__(n_features, banks, combination, scaled)
-        self.similar = new_similar(self.width)
-
-    def _observe_part(self, pairs: Pairs, draws: Floats, said: Said | None) -> Floats:
-        told, chunk = self._observe(pairs, draws, np.empty(len(pairs.y)), said)
-        full, beyond = np.zeros(self.width), self._similar_beyond
-        follow(self.similar, chunk, memory(told.windows), full, beyond)
-        return told.losses
-
-    @property
-    def _similar_beyond(self) -> Floats:
-        """Sum of what similar pairs have outside of the features at hand: nothing."""
-        return np.zeros(1)
-
-    def continue_from(self, old: Ensemble) -> None:
-        """Go on from what another ensemble has learned; see `Ensemble`."""
-        super().continue_from(old)
-        if isinstance(old, NeighbourEnsemble):
-            n = old.width
-            self.similar.scatter[:n, :n] = old.similar.scatter
-
-    def check(self) -> None:
-        """Refuse a state that no stream can have led to; all records hold what they declare."""
-        super().check()
-        if len(self.similar.scatter) != self.width:
-            raise ValueError(f"similar.scatter is of {len(self.similar.scatter)} features")
-
-    def mixture(self, p: Floats) -> Factored:
-        """The weighted sum of the first experts' metrics; where that is none, the nearest one."""
-        return nearest_metric(self.form(p))
-
-    def form(self, p: Floats) -> Floats:
-        """The weighted sum of the first experts' forms, a matrix of all features."""
-        return self._summed(p, self.banks)[0]
-
-    def _summed(self, p: Floats, banks: Sequence[Any]) -> tuple[Floats, float]:
-        """The weighted sum of the first experts' forms: on the features at hand, and beyond."""
-        width = self.width
-        total, outside = np.zeros((width, width)), 0.0
-        for bank, share in zip(banks, self._shares(p), strict=True):
-            matrix, beyond = bank.matrix(share)
-            own = len(matrix)
-            total[:own, :own] += matrix
-            total[range(own, width), range(own, width)] += beyond
-            outside += beyond
-        return total / self.unit, outside / self.unit
-
-    def neighbours(self, p: Floats) -> Factored:
-        """The mixture, with the inverse covariance of similar pairs."""
-        return for_neighbours(self.similar, self.mixture(p), self.effective_window)
-
-
 @kernel
-def follow(similar: Similar, chunk: Chunk, memories: Floats, full: Floats, beyond: Floats) -> None:
+def follow(similar: Similar, chunk: Chunk, memories: Floats, full: Floats) -> None:
     """Add a chunk's similar pairs, forgetting as `memory` says; ``full`` is for working in."""
     for row in range(chunk.y.size):
         u = difference(chunk, row, full)
@@ -154,7 +90,8 @@ def follow(similar: Similar, chunk: Chunk, memories: Floats, full: Floats, beyon
             kept = 1.0 - 1.0 / memories[row]
             weight = chunk.y[row]
             _add(similar, u, kept, weight)
-            beyond[0] = kept * beyond[0] + weight * rest(chunk.whole, row, u.norm2)
+            beyond = weight * rest(chunk.whole, row, u.norm2)
+            similar.outside[0] = kept * similar.outside[0] + beyond
 
 
 @inner

@@ -21,6 +21,16 @@ class Pairs(NamedTuple):
     starts: Ints  # empty where rows are dense
     y: Floats
 
+    def part(self, start: int, stop: int) -> "Pairs":
+        """Some of the pairs, one after another."""
+        y = self.y[start:stop]
+        if self.starts.size == 0:
+            n = self.where.size
+            return self._replace(u=self.u[start * n : stop * n], y=y)
+        first, last = self.starts[start], self.starts[stop]
+        starts = self.starts[start : stop + 1] - first
+        return Pairs(self.u[first:last], self.where[first:last], starts, y)
+
 
 class PointPairs(NamedTuple):
     """Pairs by both of their points, and by the differences; all have the same labels."""
@@ -31,18 +41,7 @@ class PointPairs(NamedTuple):
 
     def part(self, start: int, stop: int) -> "PointPairs":
         """Some of the pairs, one after another."""
-        return PointPairs(*(part(rows, start, stop) for rows in self))
-
-
-def part(pairs: Pairs, start: int, stop: int) -> Pairs:
-    """Some of the pairs, one after another."""
-    y = pairs.y[start:stop]
-    if pairs.starts.size == 0:
-        n = pairs.where.size
-        return pairs._replace(u=pairs.u[start * n : stop * n], y=y)
-    first, last = pairs.starts[start], pairs.starts[stop]
-    starts = pairs.starts[start : stop + 1] - first
-    return Pairs(pairs.u[first:last], pairs.where[first:last], starts, y)
+        return PointPairs(*(rows.part(start, stop) for rows in self))
 
 
 def turned(pairs: Pairs, matrix: Floats) -> Pairs:

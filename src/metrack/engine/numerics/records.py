@@ -130,6 +130,20 @@ class Choice:
         return self.meanings[value]
 
 
+class Text(NamedTuple):
+    """A short text."""
+
+    def plain(self, value: Any) -> str:
+        """For JSON."""
+        return str(value)
+
+    def checked(self, value: Any, name: str, sizes: Sizes) -> str:
+        """The text, if it is one."""
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is {value!r}; it must be a text")
+        return value
+
+
 class Structure:
     """A structured array of one entry.
 

@@ -105,3 +105,9 @@ def _implicit_by_bisection(way: Way, asked: Question, furthest: float) -> float:
             near = beta
         else:
             far = beta
+
+
+@inner
+def towards_target(rate: float, q: float, g: float) -> float:
+    """A gradient step of (q - g)^2, as ITML takes it: q becomes q / (1 + this), at most 2 q."""
+    return max(2.0 * rate * (q - g) * q, -0.5)

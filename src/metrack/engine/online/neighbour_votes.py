@@ -7,57 +7,41 @@ Zhdanov, 2009: rate 1 for the whole score). What is put out is the experts' mean
 """
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from metrack.engine.ensemble.combiners.adaptive_share import ADAPTIVE_SHARE
-from metrack.engine.ensemble.combiners.cbce import TIE
-from metrack.engine.ensemble.combiners.protocol import (
-    Activation,
-    activate,
-    probabilities,
-    update,
-)
 from metrack.engine.numerics.kernels import (
     Floats,
     Ints,
-    combine,
-    copy,
-    fill,
-    inner,
-    kernel,
-    routine,
 )
 from metrack.engine.numerics.records import counts, floats
 from metrack.engine.online.nearest import (
     EMPTY,
-    Memory,
     Nearest,
-    Point,
     embed,
-    find_nearest,
-    make_room,
     new_memory,
 )
+from metrack.engine.online.votes import (
+    N_ROWS,
+    SHARE,
+    Sight,
+    State,
+    Table,
+    Trust,
+    Work,
+    activate_all,
+    read_weights,
+    vote,
+    vote_and_learn,
+)
 
-METRICS = ("given units", "own units", "tracked")
 NEIGHBOURS = (1, 3, 7, 15, 31)  # 2^j - 1
 RATIO = 5  # of a window and the next shorter one; of the ring and the reserve
-N_ROWS = 256  # of the history
 COMBINER, RECORD = ADAPTIVE_SHARE, ADAPTIVE_SHARE.record
-SHARE = 0  # statistic of an expert; of the combiner itself: rounds so far
 ERRORS, CHANGES = -2, -1  # columns of the history behind those of the experts
-
-
-class Trust(NamedTuple):
-    """What is known of the experts, and what was in the past."""
-
-    statistics: Annotated[Floats, floats("rows", "statistics")]
-    # Sums of the experts' weights, of errors and of changes noticed, over as many points as a row
-    # stands for; rows are merged two by two when all are full.
-    history: Annotated[Floats, floats(N_ROWS, "columns", least=0.0)]
 
 
 class Kept(NamedTuple):
@@ -86,48 +70,6 @@ class Past(NamedTuple):
     weights: Floats  # mean ones: stretches x metrics x windows x numbers of neighbours
     errors: Floats  # share of points
     changes: Ints  # noticed
-
-
-class Sight(NamedTuple):
-    """How points are compared."""
-
-    units: Floats  # features are multiplied by these
-    columns: Floats  # (n_features, rank): what points are embedded by
-    images: Floats  # the points of the memory, embedded
-
-
-class Work(NamedTuple):
-    """Working memory for a point."""
-
-    nearest: Nearest
-    image: Floats  # the point, embedded
-    order: Ints  # of features
-    shares: Floats  # experts x neighbours: what each of these has of the vote
-    p: Floats
-    losses: Floats
-    masses: Floats  # of the classes
-    held: Ints  # of the classes, in the reserve
-
-
-class Table(NamedTuple):
-    """The experts' numbers."""
-
-    windows: Ints
-    neighbours: Ints
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Metrics, windows (the last is all that is remembered) and numbers of neighbours."""
-        return len(METRICS), len(self.windows) + 1, len(self.neighbours)
-
-
-class State(NamedTuple):
-    """All that a pass over points works on."""
-
-    memory: Memory
-    sight: Sight
-    table: Table
-    trust: Trust
 
 
 class NeighbourVotes:
@@ -168,7 +110,7 @@ class NeighbourVotes:
     def weights(self) -> Floats:
         """How much each expert is trusted: metrics x windows x numbers of neighbours."""
         p = np.empty(math.prod(self.table.shape))
-        _read_weights(RECORD, self.trust.statistics, p)
+        read_weights(RECORD, self.trust.statistics, p)
         return p.reshape(self.table.shape)
 
     def observe(self, points: Floats, codes: Ints, order: Ints) -> Ints:
@@ -188,14 +130,14 @@ class NeighbourVotes:
         """
         predicted = np.empty(len(points), np.int64)
         work = self._work(len(order))
-        _observe(self._state, RECORD, self.n_points, points, codes, order, work, predicted)
+        vote_and_learn(self._state, RECORD, self.n_points, points, codes, order, work, predicted)
         self.n_points += len(points)
         return predicted
 
     def predict_proba(self, points: Floats, n_classes: int) -> Floats:
         """Each class's share of the votes, (n_points, n_classes)."""
         masses = np.zeros((len(points), n_classes))
-        _judge(self._state, RECORD, self.n_points, points, self._work(n_classes), masses)
+        vote(self._state, RECORD, self.n_points, points, self._work(n_classes), masses)
         masses /= masses.sum(axis=1, keepdims=True)  # rounded
         return masses
 
@@ -320,7 +262,7 @@ def _new_trust(shape: tuple[int, int, int]) -> Trust:
     """All share with those who forget least: nothing speaks for a shorter memory yet."""
     n_experts = math.prod(shape)
     statistics = np.zeros((n_experts + COMBINER.own_rows, COMBINER.n_statistics))
-    _activate(RECORD, statistics, n_experts)
+    activate_all(RECORD, statistics, n_experts)
     share = np.zeros(shape)
     share[:, -1] = 1.0 / share[:, -1].size
     statistics[:n_experts, SHARE] = share.ravel()
@@ -333,187 +275,3 @@ def _nearest(images: Floats) -> Ints:
     np.fill_diagonal(far, np.inf)
     found: Ints = np.argmin(far, axis=1)
     return found
-
-
-@kernel
-def _activate(record: Any, statistics: Floats, n_experts: int) -> None:
-    for j in range(n_experts):
-        activate(record, statistics[j], Activation(1.0, 1.0, n_experts))
-
-
-@kernel
-def _read_weights(record: Any, statistics: Floats, p: Floats) -> None:
-    _weigh(record, statistics, p)
-
-
-@inner
-def _weigh(record: Any, statistics: Floats, p: Floats) -> None:
-    """Leave the experts' weights for the next round."""
-    probabilities(record, statistics, p.size, statistics[p.size, SHARE] + 1.0, p)
-
-
-@kernel
-def _observe(
-    state: State,
-    record: Any,
-    n_points: int,
-    points: Floats,
-    codes: Ints,
-    order: Ints,
-    work: Work,
-    predicted: Ints,
-) -> None:
-    for row in range(codes.size):
-        t = n_points + row
-        _ask(state, record, t, points[row], work)
-        predicted[row] = _most_voted(work, order)
-        missed = predicted[row] != codes[row]
-        _clear(work)
-        _learn_trust(state, record, codes[row], work)
-        _note(state.trust.history, t, work.p, missed)
-        _remember(state, t, points[row], codes[row], missed, work)
-
-
-@kernel
-def _judge(
-    state: State, record: Any, n_points: int, points: Floats, work: Work, masses: Floats
-) -> None:
-    for row in range(len(points)):
-        _ask(state, record, n_points, points[row], work)
-        copy(masses[row], work.masses, work.masses.size)
-        fill(work.masses, 0.0, work.masses.size)
-
-
-@routine
-def _ask(state: State, record: Any, t: int, point: Floats, work: Work) -> None:
-    """Let all experts vote; their weights and the classes' shares of the votes are left in work."""
-    sight, windows = state.sight, state.table.windows
-    squares, codes = work.nearest
-    newest, rank = (t - 1) % windows[-1], work.image.size
-    combine(work.image, point, sight.columns, work.order, work.order.size, rank)
-    seen = Point(point, sight.units, work.image)
-    find_nearest(state.memory, sight.images, newest, seen, windows, work.nearest)
-    _weigh(record, state.trust.statistics, work.p)
-    expert = 0
-    for metric in range(codes.shape[0]):
-        for window in range(codes.shape[1]):
-            for k in state.table.neighbours:
-                shares, voted = work.shares[expert], codes[metric, window]
-                _vote(squares[metric, window], voted, k, shares)
-                for i in range(k):
-                    if shares[i] > 0.0:
-                        work.masses[voted[i]] += work.p[expert] * shares[i]
-                expert += 1
-
-
-@inner
-def _vote(squares: Floats, codes: Ints, k: int, shares: Floats) -> None:
-    """Shares of the k nearest, by 1 / distance; where points are equal to this one, they alone."""
-    total = 0.0
-    for i in range(k):
-        if codes[i] == EMPTY:
-            shares[i] = 0.0
-        elif squares[0] == 0.0:
-            shares[i] = 1.0 if squares[i] == 0.0 else 0.0
-        else:
-            shares[i] = 1.0 / math.sqrt(squares[i])
-        total += shares[i]
-    if total > 0.0:
-        for i in range(k):
-            shares[i] /= total
-
-
-@routine
-def _most_voted(work: Work, order: Ints) -> int:
-    """The class with the largest share of the votes; the first one, where several have it."""
-    found = EMPTY
-    for each in work.nearest.codes.flat:
-        code = int(each)
-        if code == EMPTY:
-            continue
-        more = work.masses[code] - (work.masses[found] if found != EMPTY else -1.0)
-        if more > 0.0 or (more == 0.0 and order[code] < order[found]):
-            found = code
-    return found
-
-
-@inner
-def _clear(work: Work) -> None:
-    for code in work.nearest.codes.flat:
-        if code != EMPTY:
-            work.masses[code] = 0.0
-
-
-@routine
-def _learn_trust(state: State, record: Any, code: int, work: Work) -> None:
-    """A point on which all lose the same is no round: it says nothing about any of them.
-
-    So a stretch of a single class leaves trust as it was, and who knows the others keeps it.
-    """
-    expert, codes = 0, work.nearest.codes
-    for metric in range(codes.shape[0]):
-        for window in range(codes.shape[1]):
-            for k in state.table.neighbours:
-                work.losses[expert] = _loss(work.shares[expert], codes[metric, window], k, code)
-                expert += 1
-    least, most = work.losses[0], work.losses[0]
-    for j in range(work.p.size):
-        least, most = min(least, work.losses[j]), max(most, work.losses[j])
-    if most - least > TIE:
-        update(record, state.trust.statistics, work.p.size, work.p, work.losses)
-
-
-@inner
-def _loss(shares: Floats, codes: Ints, k: int, code: int) -> float:
-    """Half the Brier score of an expert."""
-    total = 1.0
-    for i in range(k):
-        if codes[i] == code:
-            total -= 2.0 * shares[i]
-        for j in range(k):
-            if codes[i] == codes[j]:
-                total += shares[i] * shares[j]
-    return float(min(max(0.5 * total, 0.0), 1.0))  # rounded
-
-
-@routine
-def _note(history: Floats, t: int, p: Floats, missed: bool) -> None:
-    """Add to the row of a point's time; t points came before it."""
-    stride = _points_per_row(t + 1)
-    if t == stride // 2 * N_ROWS and t > 0:
-        _merge(history)
-    row = history[t // stride]
-    for j in range(p.size):
-        row[j] += p[j]
-    row[p.size] += missed
-
-
-@inner
-def _points_per_row(n_points: int) -> int:
-    """How many points a row of the history stands for: the least power of two that is enough."""
-    stride = 1
-    while stride * N_ROWS < n_points:
-        stride *= 2
-    return stride
-
-
-@inner
-def _merge(history: Floats) -> None:
-    """Let each row stand for twice as many points."""
-    for row in range(N_ROWS):
-        for j in range(history.shape[1]):
-            both = history[2 * row, j] + history[2 * row + 1, j] if 2 * row < N_ROWS else 0.0
-            history[row, j] = both
-
-
-@routine
-def _remember(state: State, t: int, point: Floats, code: int, missed: bool, work: Work) -> None:
-    memory, sight, n_ring = state.memory, state.sight, state.table.windows[-1]
-    slot = t % n_ring
-    place = make_room(memory, n_ring, slot, work.held)
-    if place != EMPTY:
-        copy(sight.images[place], sight.images[slot], work.image.size)
-    copy(memory.points[slot], point, point.size)
-    copy(sight.images[slot], work.image, work.image.size)
-    memory.codes[slot], memory.arrived[slot] = code, t + 1
-    memory.missed[slot] = missed

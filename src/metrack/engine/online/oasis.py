@@ -1,7 +1,7 @@
 """OASIS: a bilinear similarity from triplets, a passive-aggressive step each."""
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -57,12 +57,18 @@ class DenseSimilarity:
         Its steps are at most C, with V = p (p+ - p-)'.
     """
 
+    STATE = ("counters", "scaler", "learners")
+
     def __init__(self, n_features: int, rule: PassiveAggressive) -> None:
         self.n_features = n_features
         self.rule = rule
         self.counters: Record = COUNTERS()
         self.scaler: Record = SCALER()  # of |V|
         self.learners = Similarity(np.eye(n_features))
+
+    def holders(self) -> dict[str, Any]:
+        """What has state, by name; see `Ensemble`."""
+        return {"learner": self}
 
     def check(self) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""

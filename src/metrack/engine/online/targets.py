@@ -4,7 +4,7 @@ The metric is kept as a factor L with M = L'L, and moved by `numerics.factor`.
 """
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from metrack.engine.numerics.records import (
     counts,
     floats,
 )
+from metrack.engine.numerics.steps import towards_target
 
 ITML, LEGO = range(2)
 METHODS = {"itml": ITML, "lego": LEGO}
@@ -65,6 +66,8 @@ class DenseMetric:
     rule : Target
     """
 
+    STATE = ("counters", "scaler", "learners")
+
     def __init__(self, n_features: int, rule: Target) -> None:
         self.n_features = n_features
         self.rule = rule
@@ -91,6 +94,10 @@ class DenseMetric:
         factor[: old.n_features, : old.n_features] = old.learners.factor
         self.learners = old.learners._replace(factor=factor)
         self.counters, self.scaler = old.counters, old.scaler
+
+    def holders(self) -> dict[str, Any]:
+        """What has state, by name; see `Ensemble`."""
+        return {"learner": self}
 
     def check(self) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
@@ -139,14 +146,8 @@ def observe_pairs(learner: Metric, rule: Target, chunk: Chunk, losses: Floats, w
         if not violated or q < SMALLEST or weight == 0.0:
             continue
         e = min(rate * weight, LARGEST)
-        ratio = _itml(e, q, g) if rule.method == ITML else _lego(e, q, g)
+        ratio = 1.0 / (1.0 + towards_target(e, q, g)) if rule.method == ITML else _lego(e, q, g)
         update_factor(L, work.w, work.r, q, ratio, u.norm2, 1.0)
-
-
-@inner
-def _itml(rate: float, q: float, g: float) -> float:
-    """Q' / q of an explicit step, adapted so that q at most doubles: 1 + k q >= 1/2."""
-    return 1.0 / (1.0 + max(2.0 * rate * (q - g) * q, -0.5))
 
 
 @inner

@@ -142,6 +142,10 @@ class Database(ABC):
         """Keep a state; on the disk when it returns."""
 
     @abstractmethod
+    def place(self, connection: Connection, metric: int, saved: Saved) -> None:
+        """Keep a state of a metric that is being made, as the last part of the same job."""
+
+    @abstractmethod
     def forget(self, metric: int) -> None:
         """Remove the states of a metric that was deleted."""
 

@@ -54,6 +54,7 @@ N_READING = 4  # connections
 TYPES = {
     "metric": "bigint",
     "sequence": "bigint",
+    "corrects": "bigint",
     "time": "double precision",
     "y": "smallint",
     "points": "bytea",
@@ -195,6 +196,11 @@ class Postgres(Database):
         """Let other processes read a snapshot."""
         body = to_bytes(saved.state)
         return self.submit(partial(keep_snapshot, metric, fence, saved, body), metric)
+
+    def place(self, connection: Connection, metric: int, saved: Saved) -> None:
+        """As a row."""
+        row = metric, 0, saved.sequence, to_bytes(saved.state)
+        connection.execute("INSERT INTO states VALUES (?, ?, ?, ?)", row)
 
     def forget(self, metric: int) -> None:
         """Remove the states of a metric that was deleted: these are rows, and swept away."""

@@ -15,6 +15,7 @@ from metrack.serve import metric_rows
 from metrack.serve.databases import schema
 from metrack.serve.databases.database import (
     Audience,
+    Connection,
     Database,
     Job,
     Outcome,
@@ -133,6 +134,12 @@ class SQLite(Database):
         with StateFolder(self.folder(metric)) as folder:
             folder.write(saved.state)
         self.submit(lambda c: metric_rows.note_saved(c, metric, saved.sequence, saved.summary))
+
+    def place(self, connection: Connection, metric: int, saved: Saved) -> None:
+        """In a folder; one that is left where the job then fails is taken for nobody's."""
+        self.forget(metric)
+        with StateFolder(self.folder(metric)) as folder:
+            folder.write(saved.state)
 
     def forget(self, metric: int) -> None:
         """Remove the states of a metric that was deleted."""

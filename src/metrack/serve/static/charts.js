@@ -31,15 +31,29 @@ function ticks(most, n = 4) {
 const number = (value) =>
   value >= 10000 ? `${+(value / 1000).toPrecision(3)}k` : `${+value.toPrecision(3)}`;
 
-function axes([svg, W], xMost, yMost, yWord) {
-  const x = (value) => LEFT + (W - LEFT - RIGHT) * (value / xMost);
+// Round steps on an axis of numbers, or of times in seconds.
+function between(from, to, isTime) {
+  if (!isTime) return ticks(to - from).map((at) => from + at);
+  const span = to - from;
+  const step = [1, 5, 15, 60, 300, 900, 3600, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 7776000, 31536000].find((each) => span / each <= 4) ?? span / 3;
+  const zone = step >= 86400 ? 60 * new Date().getTimezoneOffset() : 0, found = [];
+  for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to; at += step) found.push(at);
+  return found.length ? found : [from];
+}
+
+function axes([svg, W], xLeast, xMost, yMost, words, isTime = false) {
+  const x = (value) => LEFT + (W - LEFT - RIGHT) * ((value - xLeast) / Math.max(1e-9, xMost - xLeast));
   const y = (value) => H - BOTTOM - (H - TOP - BOTTOM) * (value / yMost);
   for (const at of ticks(yMost)) {
     svg.append(draw("line", { x1: LEFT, x2: W - RIGHT, y1: y(at), y2: y(at), class: "axis" }));
-    svg.append(draw("text", { x: LEFT - 6, y: y(at) + 4, "text-anchor": "end" }, yWord(at)));
+    svg.append(draw("text", { x: LEFT - 6, y: y(at) + 4, "text-anchor": "end" }, words.y(at)));
   }
-  for (const at of ticks(xMost)) {
-    svg.append(draw("text", { x: x(at), y: H - 10, "text-anchor": "middle" }, number(at)));
+  let free = 0;
+  for (const at of between(xLeast, xMost, isTime)) {
+    const text = words.x(at), half = 3.4 * text.length, middle = Math.min(x(at), W - half - 2);
+    if (middle - half < free) continue; // it would lie on the one before
+    svg.append(draw("text", { x: middle, y: H - 10, "text-anchor": "middle" }, text));
+    free = middle + half + 8;
   }
   return [x, y];
 }
@@ -51,28 +65,54 @@ function nothing(where, text) {
   where.replaceChildren(said);
 }
 
-// Two lines over time, and where changes were noticed.
-export function lines(where, ends, one, two, changes, label) {
-  if (!ends.length) return nothing(where, "The first point comes after 256 pairs.");
+// One or two lines, and where changes were noticed.
+export function lines(where, { at, start, one, two, marks, most, word, tick, label }) {
+  const known = [...one, ...two].filter((value) => value !== null);
+  if (!at.length || !known.length) return nothing(where, at.length ? "This learner does not tell." : "The first point comes after a few judgements.");
   const drawn = canvas(where, label), [svg] = drawn;
-  const most = Math.max(1e-9, ...one, ...two);
-  const [x, y] = axes(drawn, ends[ends.length - 1], most * 1.05, number);
-  for (const at of changes) {
-    svg.append(draw("line", { x1: x(at), x2: x(at), y1: TOP, y2: H - BOTTOM, class: "mark" }));
+  const yMost = most ?? Math.max(1e-9, ...known) * 1.05;
+  const from = start ?? at[0], to = Math.max(at[at.length - 1], from + 1e-6);
+  const [x, y] = axes(drawn, from, to, yMost, { x: tick, y: word }, start === null);
+  for (const mark of marks) {
+    if (mark >= from && mark <= to) svg.append(draw("line", { x1: x(mark), x2: x(mark), y1: TOP, y2: H - BOTTOM, class: "mark" }));
   }
   for (const [values, name] of [[two, "two"], [one, "one"]]) {
-    if (values.length !== ends.length) continue;
-    const path = values.map((v, i) => `${i ? "L" : "M"}${x(ends[i]).toFixed(1)} ${y(v).toFixed(1)}`);
-    if (path.length === 1) path.push(`L${LEFT} ${y(values[0]).toFixed(1)}`);
-    svg.append(draw("path", { d: path.join(""), class: `line ${name}` }));
+    const path = pathOf(values, (_, i) => x(at[i]), y);
+    if (path) svg.append(draw("path", { d: path, class: `line ${name}` }));
+    const last = values.length - 1;
+    if (values.filter((value) => value !== null).length === 1 && values[last] !== null) svg.append(draw("circle", { cx: x(at[last]), cy: y(values[last]), r: 3, class: "dot" }));
   }
+}
+
+// Two small lines without axes.
+export function spark(where, { loss, plain_loss: plain }, label) {
+  const all = [...loss, ...plain].filter((value) => value !== null);
+  if (all.length < 2) return nothing(where, "A line comes with more judgements.");
+  const height = 48, [svg, W] = canvas(where, label, height);
+  const most = Math.max(1e-9, ...all), step = (W - 4) / Math.max(1, loss.length - 1);
+  for (const [values, name] of [[plain, "two"], [loss, "one"]]) {
+    const path = pathOf(values, (_, i) => 2 + i * step, (v) => height - 3 - (height - 6) * (v / most));
+    if (path) svg.append(draw("path", { d: path, class: `line ${name}` }));
+  }
+}
+
+// A line through all values that are known.
+function pathOf(values, x, y) {
+  let pen = "M";
+  return values.map((value, i) => {
+    if (value === null) { pen = "M"; return ""; }
+    const point = `${pen}${x(value, i).toFixed(1)} ${y(value).toFixed(1)}`;
+    pen = "L";
+    return point;
+  }).join("");
 }
 
 // Shares of one over time, one upon the other; `groups` has a name and the columns it sums.
 export function shares(where, ends, rows, groups, label) {
   if (!ends.length || !groups.length) return nothing(where, "Nothing to show yet.");
   const drawn = canvas(where, label), [svg] = drawn;
-  const [x, y] = axes(drawn, ends[ends.length - 1], 1, (v) => `${Math.round(100 * v)}%`);
+  const words = { x: number, y: (v) => `${Math.round(100 * v)}%` };
+  const [x, y] = axes(drawn, 0, ends[ends.length - 1], 1, words);
   const at = [0, ...ends];
   const below = at.map(() => 0);
   for (const group of groups) {
@@ -114,10 +154,10 @@ export class Scatter {
     this.still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   }
 
-  show(ids, points, label, chosen) {
+  show(ids, points, label, chosen, most, quick = false) {
     if (!ids.length) { this.svg = null; this.dots.clear(); return nothing(this.where, "There are no items."); }
     if (this.svg === null) this.svg = canvas(this.where, label, 360)[0];
-    const W = this.svg.viewBox.baseVal.width, most = Math.max(1e-12, ...points.flat().map(Math.abs));
+    const W = this.svg.viewBox.baseVal.width;
     const scale = (Math.min(W, 360) / 2 - 10) / most;
     const known = new Set(ids);
     for (const [id, dot] of this.dots) {
@@ -137,11 +177,11 @@ export class Scatter {
       dot.to = to;
       dot.circle.setAttribute("class", id === chosen ? "dot chosen" : "dot");
     });
-    this.move();
+    this.move(quick || this.still ? 0 : 600);
   }
 
-  move() {
-    const start = performance.now(), lasts = this.still ? 0 : 600;
+  move(lasts) {
+    const start = performance.now();
     this.run = start;
     const frame = (now) => {
       if (this.run !== start) return; // another picture has come

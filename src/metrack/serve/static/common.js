@@ -2,11 +2,15 @@
 
 export class Refused extends Error {}
 
-export async function ask(method, path, body) {
+export function ask(method, path, body) {
+  return send(method, path, body === undefined ? undefined : JSON.stringify(body), "application/json");
+}
+
+export async function send(method, path, body, type) {
   const options = { method, headers: {} };
   if (body !== undefined) {
-    options.headers["content-type"] = "application/json";
-    options.body = JSON.stringify(body);
+    options.headers["content-type"] = type;
+    options.body = body;
   }
   const answer = await fetch(path, options);
   if (answer.status === 401) location.reload(); // the session is over: the form comes up
@@ -32,6 +36,29 @@ export function problem(error) {
   const shown = find("problem");
   shown.hidden = error === null;
   shown.textContent = error === null ? "" : error.message;
+}
+
+export const percent = (value) => (value === null ? "–" : `${Math.round(100 * value)} %`);
+
+// Judgements since midnight, of counts by hours since 1970.
+export function today(hours) {
+  const midnight = new Date().setHours(0, 0, 0, 0) / 3600000;
+  return hours.reduce((sum, [hour, n]) => sum + (hour >= Math.floor(midnight) ? n : 0), 0);
+}
+
+export function ago(seconds) {
+  const passed = Math.max(0, Date.now() / 1000 - seconds);
+  if (passed < 90) return "just now";
+  if (passed < 5400) return `${Math.round(passed / 60)} min ago`;
+  if (passed < 129600) return `${Math.round(passed / 3600)} h ago`;
+  return `${Math.round(passed / 86400)} days ago`;
+}
+
+// The hour alone for today, else the day with it.
+export function moment(seconds) {
+  const at = new Date(1000 * seconds), hour = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const isToday = at.toDateString() === new Date().toDateString();
+  return isToday ? hour : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: at.getFullYear() === new Date().getFullYear() ? undefined : "numeric" })}, ${hour}`;
 }
 
 export const whole = (value) => (value === null ? "–" : Math.round(value).toLocaleString("en"));

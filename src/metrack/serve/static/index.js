@@ -1,37 +1,64 @@
 // All metrics at a glance, looked at every two seconds.
 
-import { ask, element, find, oneAtATime, problem, short, whole } from "/static/common.js";
+import { ago, ask, element, find, oneAtATime, percent, problem, today, whole } from "/static/common.js";
+import { spark } from "/static/charts.js";
 
-const titles = [...document.querySelectorAll("th")].map((each) => each.textContent);
+const MOST = 60; // cards; the others are found by name
 
-function row(each) {
-  const made = element("tr");
-  const path = `/m/${encodeURIComponent(each.name)}`;
-  const name = element("td");
-  name.append(element("a", each.name, { href: path }));
-  const judge = element("td");
-  judge.append(element("a", "judge", { href: `${path}/judge`, "aria-label": `judge pairs of ${each.name}` }));
-  const changed = each.last_change ? `at pair ${whole(each.last_change)}` : "–";
-  const cells = [whole(each.sequence), whole(each.sequence - each.version), short(each.loss),
-    short(each.plain_loss), whole(each.effective_window), changed];
-  // On small screens a row is a card, and each of its cells has its own label.
-  made.append(name, ...cells.map((text, i) => element("td", text, { "data-label": titles[i + 1] })), judge);
-  if (each.error) made.append(element("td", each.error, { class: "bad" }));
+function fact(term, value, title) {
+  const made = element("div", undefined, title ? { title } : {});
+  made.append(element("dt", term), element("dd", value));
   return made;
+}
+
+function changed(each) {
+  if (!each.last_change) return "none so far";
+  return each.last_change_time ? ago(each.last_change_time) : `pair ${whole(each.last_change)}`;
+}
+
+function card(each) {
+  const path = `/m/${encodeURIComponent(each.name)}`;
+  const made = element("article", undefined, { class: "panel card" });
+  const title = element("h3");
+  title.append(element("a", each.name, { href: path }));
+  const health = element("p", each.health.text, { class: `health ${each.health.level}` });
+  const picture = element("div", undefined, { class: "spark" });
+  const facts = element("dl", undefined, { class: "facts" });
+  facts.append(
+    fact("right", percent(each.accuracy), "share of the latest 256 judgements that were as predicted"),
+    fact("AUC", each.auc === null ? "–" : each.auc.toFixed(2), "how often an alike pair was nearer than another, of the latest 256"),
+    fact("today", whole(today(each.hours))),
+    fact("last change", changed(each)),
+  );
+  made.append(title, health, picture, facts);
+  if (each.learns_from === "pairs") {
+    const judge = element("p");
+    judge.append(element("a", "Judge pairs", { href: `${path}/judge`, class: "button", "aria-label": `judge pairs of ${each.name}` }));
+    made.append(judge);
+  }
+  return [made, () => spark(picture, each.sparks, `Loss of ${each.name} and of plain distance, lately`)];
 }
 
 const refresh = oneAtATime(async () => {
   const { metrics } = await ask("GET", "/v1/metrics");
   problem(null);
+  const wanted = find("filter").value.trim().toLowerCase();
+  const found = metrics.filter((each) => each.name.toLowerCase().includes(wanted));
   // Links keep the keyboard's focus while nothing has changed.
-  const text = JSON.stringify(metrics);
+  const text = JSON.stringify([found, Math.floor(Date.now() / 60000)]);
   if (text === refresh.last) return;
   refresh.last = text;
   const focused = document.activeElement?.getAttribute("href");
-  find("metrics").replaceChildren(...metrics.map(row));
-  if (focused) find("metrics").querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
+  const cards = found.slice(0, MOST).map(card);
+  find("metrics").replaceChildren(...cards.map(([made]) => made));
+  for (const [, draw] of cards) draw();
+  if (focused) document.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
   find("none").hidden = metrics.length > 0;
+  find("filter-label").hidden = metrics.length < 8;
+  find("more").hidden = found.length <= MOST;
+  find("more").textContent = `${whole(found.length - MOST)} more: find them by name.`;
 });
 
+find("filter").addEventListener("input", refresh);
 refresh();
 setInterval(refresh, 2000);

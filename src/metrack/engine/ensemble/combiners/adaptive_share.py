@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from metrack.engine.ensemble.combiners.cbce import bet, pay
 from metrack.engine.ensemble.combiners.protocol import Activation, Combiner, mean_loss
-from metrack.engine.ensemble.cover import active_levels
+from metrack.engine.learners.cover import active_levels
 from metrack.engine.numerics.kernels import Floats, fill, inner
 
 LEVELS = 53  # as many as a counter of pairs can have

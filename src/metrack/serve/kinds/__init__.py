@@ -1,0 +1,1 @@
+"""What a served metric can learn from - pairs, triplets, points with classes - a file each."""

@@ -1,0 +1,1 @@
+"""The routes under /v1: thin; what they do is in the other files."""
