@@ -40,6 +40,7 @@ WIDE_TABLE = (
     Row("moment", AS_THEY_COME, memory=800, width=24),
     Row("target", OWN, 0.1, 256, 0.33, width=16),
     Row("gradient", AS_THEY_COME, 0.8, ALL, mean=1024),
+    Row("target", AS_THEY_COME, 0.3, 1024, width=64),
     Row("target", OWN, 0.3, 256, 0.33, width=64),
     Row("target", OWN, 0.6, 64, 0.33, width=16),
     Row("gradient", AS_THEY_COME, 0.4, 256, mean=256),
