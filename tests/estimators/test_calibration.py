@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrack.estimators.base import MahalanobisLearner
+from metrack.estimators.linear import LinearEmbedding
+from metrack.estimators.pair_classifier import PairClassifier
 from tests.estimators.learners import state
 
 
-class Line(MahalanobisLearner):
+class Line(PairClassifier, LinearEmbedding):
     """Points on a line at their own distance: what is tested is the threshold alone."""
 
     def fit(self):

@@ -12,11 +12,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from metrack import COMID, LEGO, OASIS, MetricTracker, SlidingWindow
-from metrack.estimators.base import Embedding
+from metrack.estimators.linear import LinearEmbedding
 from tests.estimators.learners import make_stream
 
 
-class Spread(Embedding):
+class Spread(LinearEmbedding):
     """A learner of labelled points that counts its fits and says where they started."""
 
     preprocessor = None

@@ -344,7 +344,10 @@ class ActiveTracker:
         ):
             return None
         then = self._asking.moments[0].metric
-        return self.tracker.change_since(then, self._points, self._generator(2, n_answers)).ahead
+        change: active.Change = self.tracker.change_since(
+            then, self._points, self._generator(2, n_answers)
+        )
+        return change.ahead
 
     def _generator(self, use: int, number: int) -> np.random.RandomState:
         """Random numbers that depend on the answers so far, and on nothing else."""

@@ -1,4 +1,4 @@
-"""Which pairs to judge next, and when to stop asking; see `active` for how pairs are chosen."""
+"""Which pairs to judge next; see `active` for how they are chosen."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,6 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.kernels import Floats
 from metrack.engine.online.targets import DenseMetric
 from metrack.estimators import active
-from metrack.estimators.base import FrozenMetric, MahalanobisLearner
 from metrack.estimators.dense_settings import TargetSettings
 from metrack.estimators.inputs import (
     PairBatch,
@@ -24,12 +23,13 @@ from metrack.estimators.inputs import (
 )
 from metrack.estimators.margin_settings import EnsembleSettings
 from metrack.estimators.online_embedding import OnlineEmbedding
+from metrack.estimators.pair_classifier import PairClassifier
 from metrack.estimators.settings import Seed, whole
 from metrack.estimators.threads import exclusive
 from metrack.estimators.tracker_settings import TrackerSettings
 
 
-class Asking(OnlineEmbedding, MahalanobisLearner):
+class Asking(OnlineEmbedding, PairClassifier):
     """Questions to those who judge, of every online learner of pairs."""
 
     resolved_: EnsembleSettings | TrackerSettings | TargetSettings
@@ -130,73 +130,21 @@ class Asking(OnlineEmbedding, MahalanobisLearner):
         ]
         return np.concatenate(scores)
 
-    @exclusive
-    def change_since(
-        self, then: FrozenMetric, X: PointsLike, random_state: Seed = None
-    ) -> active.Change:
-        """How many judgements the pairs since an earlier moment have changed: when to stop asking.
-
-        As long as the question stays the same, later answers change no more than earlier ones. So
-        compare with half as many answers ago: ``ahead`` says how much as many answers again
-        will change at most.
-
-        Parameters
-        ----------
-        then : FrozenMetric
-            What `get_metric` gave at the earlier moment.
-        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
-            Points whose pairs are compared; some of the pairs.
-        random_state : int, RandomState or None
-            For which pairs are compared.
-
-        Returns
-        -------
-        Change
-            The share of judgements that differ, its 95 % interval, and what is ahead. Of all pairs
-            that are called alike now or were then: others are nearly all, whatever was learned.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from metrack import MetricTracker
-        >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> rows = np.random.default_rng(1).integers(500, size=(2000, 2))
-        >>> y = np.where(np.abs(X[rows[:, 0], 0] - X[rows[:, 1], 0]) < 0.5, 1, -1)
-        >>> tracker = MetricTracker().fit(X[rows[:1000]], y[:1000])
-        >>> half_way = tracker.get_metric()
-        >>> change = tracker.partial_fit(X[rows[1000:]], y[1000:]).change_since(half_way, X, 0)
-        >>> change.low <= change.share <= change.high <= change.ahead < 0.3
-        True
-        """
-        check_is_fitted(self)
-        points = points_for(self, X)
-        if then.threshold is None or then.components.shape[1] != self.n_features_in_:
-            raise ValueError(
-                "then must be what get_metric() of this learner gave: a metric of "
-                f"{self.n_features_in_} features, with a threshold"
-            )
-        if points.shape[0] < 2:
-            raise ValueError("X has 1 point; pairs need 2 or more")
-        limits = [float(np.copysign(t * t, t)) for t in (self.threshold_, then.threshold)]
-        now = active.Expert(self.components_, limits[0], 1.0)
-        before = active.Expert(then.components, limits[1], 1.0)
-        return active.change(points, now, before, check_random_state(random_state))
-
     def _as_seen(self, points: Points) -> Any:
         """What the metric is one of: the points, or features of them."""
-        return points
+        raise NotImplementedError
 
     def _on_features(self) -> Floats:
         """L of the metric on these."""
-        return self.components_
+        raise NotImplementedError
 
     def _pieces(self, batch: PairBatch) -> Iterator[Any]:
         """Differences of these, piece by piece."""
-        return batch.pieces()
+        raise NotImplementedError
 
     def _committee(self) -> list[active.Expert]:
-        """Those who judge; here one, whose metric is put out."""
-        return [active.Expert(self.components_, self._mu(), 1.0)]
+        """Those who judge."""
+        raise NotImplementedError
 
     def _exploration(self) -> float:
         return active.exploration(np.inf)

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from metrack.engine.numerics.records import MOST, Number
-from metrack.estimators.base import FrozenMetric
 from metrack.estimators.engine_state import pack_record, unpack_record
 from metrack.estimators.foretold import Foretold, nothing_foretold
 from metrack.estimators.judged import Judged, nothing_judged
+from metrack.estimators.linear import FrozenMetric
 from metrack.storage import WRONG, Arrays, CorruptStateError
 
 PART = "asking"  # of the arrays' names

@@ -7,7 +7,6 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators.base import MahalanobisLearner, check_calibration
 from metrack.estimators.embedding import aligned, orthogonal
 from metrack.estimators.inputs import (
     LabelsLike,
@@ -18,6 +17,8 @@ from metrack.estimators.inputs import (
     take_names,
     take_names_of_pairs,
 )
+from metrack.estimators.linear import LinearEmbedding
+from metrack.estimators.pair_classifier import PairClassifier, check_calibration
 from metrack.estimators.progress import warn_not_converged
 
 
@@ -30,7 +31,7 @@ class Solution(NamedTuple):
     more: dict[str, Any]  # further fitted attributes
 
 
-class BatchLearner(MahalanobisLearner):
+class BatchLearner(PairClassifier, LinearEmbedding):
     """A metric learned from a set of pairs, and a threshold calibrated on the same pairs.
 
     A subclass solves for the metric and says what it waits for.

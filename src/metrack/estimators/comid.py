@@ -4,14 +4,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.learners.mirror import SCHEDULES, MirrorBank
 from metrack.estimators.auto import margin_learner, number, units
+from metrack.estimators.ensemble_learner import LinearEnsemble
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.margin_settings import EnsembleSettings
-from metrack.estimators.online import EnsembleLearner
 from metrack.estimators.settings import Seed, choice
 from metrack.estimators.threads import exclusive
 
 
-class COMID(EnsembleLearner):
+class COMID(LinearEnsemble):
     """Metric learning by composite objective mirror descent, exact and online.
 
     Each pair moves the metric M and the threshold mu by one step of
@@ -147,7 +147,7 @@ class COMID(EnsembleLearner):
         return EnsembleSettings(n_features, units(self.scale), self.loss, learner)
 
 
-def learners_of(estimator: EnsembleLearner) -> MirrorBank:
+def learners_of(estimator: LinearEnsemble) -> MirrorBank:
     """The one bank of a fitted COMID or SADL."""
     (bank,) = estimator.engine_.banks
     assert isinstance(bank, MirrorBank)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrack.engine.numerics.kernels import Floats, Ints
-from metrack.engine.online.neighbour_votes import NEIGHBOURS, NeighbourVotes, Parts
-from metrack.engine.online.votes import METRICS
+from metrack.engine.online.neighbour_votes import NeighbourVotes, Parts
 from metrack.estimators import persistence
-from metrack.estimators.base import FrozenMetric
 from metrack.estimators.from_labels import FromLabels
 from metrack.estimators.inputs import (
     LARGEST,
@@ -23,6 +21,8 @@ from metrack.estimators.inputs import (
     check_class_labels,
     check_points,
 )
+from metrack.estimators.linear import FrozenMetric
+from metrack.estimators.neighbour_report import NeighbourReport, TrustHistory, plain, trusted_by
 from metrack.estimators.own_units import own_units
 from metrack.estimators.pairing import LABELS, is_refresh, next_refresh
 from metrack.estimators.settings import Configurable, Seed, whole
@@ -30,57 +30,6 @@ from metrack.estimators.threads import exclusive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-class NeighbourReport(NamedTuple):
-    """What `DriftKNN.drift_report` tells.
-
-    Attributes
-    ----------
-    windows, neighbours, metrics : dict
-        How much each window, each number of neighbours and each metric is trusted now. Windows are
-        in points; "all" has also those of the reserve.
-    points_since_change : int
-        Points since losses of the tracked metric were last found to have risen, or since the start.
-    features : array
-        Names, or numbers, of all features, those whose share of the tracked metric has changed most
-        first.
-    change : array of float
-        By how much the share of each of these has grown (or, negative, shrunk).
-    errors : dict
-        Of each class among the points remembered, the share that was predicted wrongly.
-    """
-
-    windows: dict[int | str, float]
-    neighbours: dict[int, float]
-    metrics: dict[str, float]
-    points_since_change: int
-    features: NDArray[Any]
-    change: Floats
-    errors: dict[Any, float]
-
-
-class TrustHistory(NamedTuple):
-    """What `DriftKNN.trust_history` tells, stretch by stretch of the stream.
-
-    Attributes
-    ----------
-    stops : array of int
-        Points seen at the end of each stretch.
-    windows, neighbours, metrics : dict
-        Mean trust in each, an array of as many numbers.
-    errors : array of float
-        Share of points predicted wrongly before they were learned.
-    changes : array of int
-        How often these losses were found to have risen.
-    """
-
-    stops: Ints
-    windows: dict[int | str, Floats]
-    neighbours: dict[int, Floats]
-    metrics: dict[str, Floats]
-    errors: Floats
-    changes: Ints
 
 
 class DriftKNN(ClassifierMixin, Configurable):
@@ -213,10 +162,10 @@ class DriftKNN(ClassifierMixin, Configurable):
         """
         check_is_fitted(self)
         found = self.metric_.learner_.drift_report(since)
-        trusted = _trusted(self.votes_, self.votes_.weights)
+        trusted = trusted_by(self.votes_, self.votes_.weights)
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
         return NeighbourReport(
-            **{name: _plain(each) for name, each in trusted._asdict().items()},
+            **{name: plain(each) for name, each in trusted._asdict().items()},
             points_since_change=self.votes_.n_points - int(self.votes_.noticed[0]),
             features=names[found.features],
             change=found.change[found.features],
@@ -228,7 +177,7 @@ class DriftKNN(ClassifierMixin, Configurable):
         """What was trusted along the stream, in at most 256 stretches."""
         check_is_fitted(self)
         past = self.votes_.past()
-        trusted = _trusted(self.votes_, past.weights)
+        trusted = trusted_by(self.votes_, past.weights)
         return TrustHistory(past.stops, *trusted, past.errors, past.changes)
 
     def plot_trust(self, ax: "Axes | None" = None) -> "Axes":
@@ -396,25 +345,3 @@ def _in_order(labels: Iterable[Any]) -> list[Any]:
         return sorted(labels)
     except TypeError:
         return sorted(labels, key=lambda label: (type(label).__name__, repr(label)))
-
-
-class _Trusted(NamedTuple):
-    """Trust in each, a number or an array of them."""
-
-    windows: dict[Any, Any]
-    neighbours: dict[Any, Any]
-    metrics: dict[Any, Any]
-
-
-def _trusted(votes: NeighbourVotes, weights: Floats) -> _Trusted:
-    """Sums of the experts' weights; metrics, windows and k are the last three axes."""
-    windows = [*votes.table.windows.tolist(), "all"]
-    return _Trusted(
-        dict(zip(windows, np.moveaxis(weights.sum(axis=(-3, -1)), -1, 0), strict=True)),
-        dict(zip(NEIGHBOURS, np.moveaxis(weights.sum(axis=(-3, -2)), -1, 0), strict=True)),
-        dict(zip(METRICS, np.moveaxis(weights.sum(axis=(-2, -1)), -1, 0), strict=True)),
-    )
-
-
-def _plain(trust: dict[Any, Any]) -> dict[Any, float]:
-    return {name: float(each) for name, each in trust.items()}

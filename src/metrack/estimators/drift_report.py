@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats, Ints
-from metrack.estimators.base import Embedding, FrozenMetric
+from metrack.estimators.linear import FrozenMetric, LinearEmbedding
 from metrack.estimators.threads import exclusive
 
 
@@ -55,7 +55,7 @@ class DriftReport(NamedTuple):
         )
 
 
-class ReportsDrift(Embedding):
+class ReportsDrift(LinearEmbedding):
     """A learner that tells how fast things drift, and what has changed."""
 
     effective_window_: float

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators import persistence
-from metrack.estimators.base import Embedding, FrozenMetric
 from metrack.estimators.batch import BatchLearner
 from metrack.estimators.constraints import check_classes, pairs_from_labels
 from metrack.estimators.inputs import (
@@ -26,6 +25,7 @@ from metrack.estimators.inputs import (
     hand_names,
     restore_names,
 )
+from metrack.estimators.linear import FrozenMetric
 from metrack.estimators.metric_tracker import MetricTracker
 from metrack.estimators.online import OnlineLearner
 from metrack.estimators.pairing import PairBuffer
@@ -186,23 +186,27 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     def pair_distance(self, pairs: TuplesLike) -> Floats:
         """Learned distance between the two points of each pair, (n_pairs, 2, n_features)."""
         check_is_fitted(self)
-        return self._view().pair_distance(pairs)
+        distances: Floats = self._view().pair_distance(pairs)
+        return distances
 
     def get_mahalanobis_matrix(self) -> Floats:
         """The matrix M, (n_features, n_features)."""
         check_is_fitted(self)
-        return self._view().get_mahalanobis_matrix()
+        matrix: Floats = self._view().get_mahalanobis_matrix()
+        return matrix
 
     def get_metric(self) -> FrozenMetric:
         """The distance as a function of two points; it does not change when learning goes on."""
         check_is_fitted(self)
-        return self._view().get_metric()
+        metric: FrozenMetric = self._view().get_metric()
+        return metric
 
     @property
     def components_(self) -> Floats:
         """L with M = L'L, (rank, n_features); rows by falling weight."""
         check_is_fitted(self)
-        return self._view().components_
+        components: Floats = self._view().components_
+        return components
 
     @components_.setter
     def components_(self, value: Any) -> None:
@@ -213,7 +217,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
     def _n_features_out(self) -> int:
         return int(self._aligned(np.zeros((1, self.n_features_in_))).shape[1])
 
-    def _view(self) -> Embedding:
+    def _view(self) -> Any:
         """What points are embedded by: classes are found among neighbours."""
         if isinstance(self.learner_, OnlineLearner):
             return self.learner_.for_neighbours()

@@ -8,7 +8,6 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators.base import MahalanobisLearner
 from metrack.estimators.constraints import pairs_from_labels
 from metrack.estimators.inputs import (
     LabelsLike,
@@ -17,13 +16,15 @@ from metrack.estimators.inputs import (
     check_points,
     take_names,
 )
+from metrack.estimators.linear import LinearEmbedding
+from metrack.estimators.pair_classifier import PairClassifier
 from metrack.estimators.settings import Seed
 
 N_PAIRS = 2_000  # drawn from labels to calibrate the threshold
 N_TESTED = 20  # points on which a transformer must be linear
 
 
-class FromTransformer(MahalanobisLearner):
+class FromTransformer(PairClassifier, LinearEmbedding):
     """Any linear transformer of scikit-learn as a learned metric.
 
     NCA, LDA and PCA, a pipeline of scalers and such, and `LMNN` as well: whatever transforms points

@@ -59,27 +59,6 @@ class Landmark(NamedTuple):
     share: float
 
 
-class _Absent:
-    """An attribute of linear metrics, which this one does not have."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self
-        raise self._error()
-
-    def __set__(self, instance: Any, value: Any) -> None:
-        raise self._error()
-
-    def _error(self) -> AttributeError:
-        return AttributeError(
-            f"KernelTracker has no {self.name!r}: its metric is no matrix on the points' features; "
-            "see transform, pair_distance and get_metric"
-        )
-
-
 class KernelTracker(WeighedLearner):
     """Strongly adaptive tracking beyond linear metrics: by a kernel, with landmarks of the stream.
 
@@ -158,16 +137,6 @@ class KernelTracker(WeighedLearner):
 
     resolved_: KernelSettings  # type: ignore[assignment]
     engine_: Ensemble
-
-    components_ = _Absent()
-    rank_ = _Absent()
-    get_mahalanobis_matrix = _Absent()
-    top_features = _Absent()
-    to_linear = _Absent()
-    neighbour_components = _Absent()
-    aligned_components = _Absent()
-    observe_points = _Absent()
-    change_since = _Absent()
 
     def __init__(
         self,
@@ -282,10 +251,6 @@ class KernelTracker(WeighedLearner):
         self.engine_ = engine
         return np.concatenate(losses)
 
-    def takes_points(self, n_features: int) -> bool:
-        """Points without judgements are of no use here."""
-        return False
-
     def _spaces(self) -> list[str]:
         kernel, gammas = self.resolved_.kernel, self.gammas_
         name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "kernel")
@@ -344,7 +309,7 @@ class KernelTracker(WeighedLearner):
         """Learned distance (not squared) between the two points of each pair."""
         return self._frozen("view").pair_distance(pairs)
 
-    def get_metric(self) -> FrozenKernelMetric:  # type: ignore[override]
+    def get_metric(self) -> FrozenKernelMetric:
         """The distance as a function of two points; it does not change when learning goes on."""
         return FrozenKernelMetric(self._view(), self.threshold_)
 

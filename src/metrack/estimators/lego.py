@@ -4,11 +4,11 @@ from metrack.engine.online.targets import DenseMetric
 from metrack.estimators.auto import target_learner
 from metrack.estimators.dense_settings import TargetSettings
 from metrack.estimators.inputs import Preprocessor
-from metrack.estimators.online import OnlineLearner
+from metrack.estimators.linear_learner import LinearLearner
 from metrack.estimators.settings import Seed
 
 
-class LEGO(OnlineLearner):
+class LEGO(LinearLearner):
     """LogDet exact gradient online metric learning.
 
     A similar pair is to have a squared distance q of at most ``upper``, a dissimilar one of at

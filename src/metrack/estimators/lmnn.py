@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from metrack.engine.batch.descent import minimise
 from metrack.engine.batch.impostors import Impostors, nearest_of_class
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators.base import Embedding
 from metrack.estimators.inputs import (
     LabelsLike,
     PointsLike,
@@ -25,6 +24,7 @@ from metrack.estimators.inputs import (
     points_of,
     take_names,
 )
+from metrack.estimators.linear import LinearEmbedding
 from metrack.estimators.progress import Fitting, warn_not_converged
 from metrack.estimators.settings import Seed, at_most_features, choice, is_number, positive, whole
 
@@ -34,7 +34,7 @@ WINDOW = 10  # iterations over which progress is judged
 FLOOR = 1e-8  # least variance in any direction, of the most: what is below is not stretched
 
 
-class LMNN(Embedding):
+class LMNN(LinearEmbedding):
     """Large-margin nearest neighbours (Weinberger and Saul, 2009).
 
     Every point has targets, the nearest points of its class in Euclidean distance. The metric pulls

@@ -6,6 +6,7 @@ from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.auto import units
 from metrack.estimators.drift_report import ReportsDrift
+from metrack.estimators.ensemble_learner import LinearEnsemble
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.probability import Goal, check_goal
 from metrack.estimators.settings import Seed, at_most_features, whole
@@ -15,7 +16,7 @@ from metrack.estimators.tracker_settings import TrackerSettings
 from metrack.estimators.weighed import WeighedLearner
 
 
-class MetricTracker(ReportsDrift, WeighedLearner):
+class MetricTracker(ReportsDrift, WeighedLearner, LinearEnsemble):
     """Metric tracking with nothing to tune: it follows switches and drift of any speed.
 
     Many learners see every pair, and a combiner weighs them by their recent regret, which is

@@ -21,12 +21,12 @@ from metrack.estimators.inputs import (
     check_preprocessor,
     points_for,
 )
-from metrack.estimators.online_embedding import OnlineEmbedding
+from metrack.estimators.online_linear import OnlineLinearEmbedding
 from metrack.estimators.settings import Seed, positive, whole
 from metrack.estimators.threads import exclusive
 
 
-class OASIS(OnlineEmbedding):
+class OASIS(OnlineLinearEmbedding):
     """Online algorithm for scalable image similarity: a bilinear similarity from triplets.
 
     Learns S(x, z) = x'Wz such that an anchor p is more similar to its positive p+ than to its

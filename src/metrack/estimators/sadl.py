@@ -10,6 +10,7 @@ from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.auto import margin_ladder, units
 from metrack.estimators.drift_report import ReportsDrift
+from metrack.estimators.ensemble_learner import LinearEnsemble
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.margin_settings import EnsembleSettings
 from metrack.estimators.settings import Seed, choice, positive, whole
@@ -20,7 +21,7 @@ from metrack.estimators.weighed import WeighedLearner
 ASKED_WEIGHT_LOSSES = {name: name for name in WEIGHT_LOSSES if name != "linear"}
 
 
-class SADL(ReportsDrift, WeighedLearner):
+class SADL(ReportsDrift, WeighedLearner, LinearEnsemble):
     """Strongly adaptive metric learning: the paper's ensemble (Greenewald, Kelley and Hero, 2016).
 
     COMID learners on the dyadic cover: learner j lives on intervals of length

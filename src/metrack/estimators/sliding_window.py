@@ -12,7 +12,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats, Ints
-from metrack.estimators.base import Embedding
 from metrack.estimators.inputs import (
     LabelsLike,
     PairBatch,
@@ -26,6 +25,7 @@ from metrack.estimators.inputs import (
     points_of,
     take_names,
 )
+from metrack.estimators.linear import LinearEmbedding
 from metrack.estimators.settings import whole
 from metrack.estimators.threads import exclusive
 
@@ -74,7 +74,7 @@ def _where_judged(self: Any) -> bool:
 judged: Callable[[F], F] = available_if(_where_judged)
 
 
-class SlidingWindow(Embedding):
+class SlidingWindow(LinearEmbedding):
     """Any learner on a stream, refitted to the latest items as the stream goes.
 
     An item is what the learner takes: a judged pair (`ITML`, `MMC`, and all online pair learners),
@@ -176,8 +176,9 @@ class SlidingWindow(Embedding):
         self.learner_.components_ = value
 
     def _directions(self) -> Floats:
-        if isinstance(self.learner_, Embedding):
-            return self.learner_._directions()
+        if isinstance(self.learner_, LinearEmbedding):
+            directions: Floats = self.learner_._directions()
+            return directions
         return self.components_
 
     @property

@@ -10,7 +10,7 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.ensemble.views import AS_THEY_COME
 from metrack.engine.learners.bank import FOREVER
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators.online import EnsembleLearner
+from metrack.estimators.ensemble_learner import EnsembleLearner
 from metrack.estimators.threads import exclusive
 
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metrack.estimators.base import StaticEmbedding
+from metrack.estimators.linear import StaticEmbedding
 from metrack.estimators.persistence import unpack as unpack_learner
 from metrack.estimators.probability import Curve
 from metrack.serve.course import Marked

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from metrack.checks import Floats
-from metrack.estimators.base import StaticEmbedding
+from metrack.estimators.linear import StaticEmbedding
 from metrack.estimators.probability import Curve
 
 
