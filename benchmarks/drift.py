@@ -40,8 +40,8 @@ from benchmarks.drift_streams import streams
 from benchmarks.tracking_tables import markdown_table
 from metrack import DriftKNN
 from metrack.engine.online.neighbour_votes import NeighbourVotes
-from metrack.estimators.own_units import own_units
-from metrack.estimators.pairing import next_refresh
+from metrack.engine.online.own_units import own_units
+from metrack.estimators.choosing.pairing import next_refresh
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 RESULTS, OF_MOA = FIGURES / "drift.json", FIGURES / "drift-moa.json"

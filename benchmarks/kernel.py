@@ -25,7 +25,7 @@ from benchmarks import family_streams
 from benchmarks.families import auc
 from benchmarks.tracking_tables import markdown_table
 from metrack import KernelTracker, MetricTracker
-from metrack.estimators.persistence import pack
+from metrack.estimators.states.persistence import pack
 from metrack.streams import LabelledStream, abrupt
 
 SEED, QUESTION, EVERY, N_FRESH, WARM = 5002, 2_000, 250, 2_000, 1_000

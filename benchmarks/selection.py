@@ -45,8 +45,15 @@ from metrack.engine.ensemble.scores import new_scores
 from metrack.engine.ensemble.views import AS_THEY_COME, OWN
 from metrack.engine.learners.bank import ALL, FOREVER, Predictions, Row
 from metrack.engine.numerics.pairs import Pairs
-from metrack.estimators.tables import BASIS, NONE, TABLE, WHOLE_UP_TO, WIDE_TABLE, learners_for
-from metrack.estimators.tracker_settings import TRACKING, TrackerSettings
+from metrack.estimators.resolved.tables import (
+    BASIS,
+    NONE,
+    TABLE,
+    WHOLE_UP_TO,
+    WIDE_TABLE,
+    learners_for,
+)
+from metrack.estimators.resolved.tracker import TRACKING, TrackerSettings
 from metrack.streams import LabelledStream, Segment
 
 RECORDS = Path(__file__).parents[1] / ".selection"

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from metrack.estimators.persistence import dump
+from metrack.estimators.states.persistence import dump
 from metrack.registry import estimator
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -41,7 +41,7 @@ from benchmarks import families, family_streams
 from benchmarks.families import auc, fresh_pairs
 from benchmarks.tracking_tables import markdown_table
 from metrack import MetricTracker, OnlineITML
-from metrack.estimators.persistence import pack
+from metrack.estimators.states.persistence import pack
 from metrack.streams import LabelledStream, Segment, abrupt
 
 BANKING = Path(__file__).parent / "width-banking.json"

@@ -15,8 +15,8 @@ import metrack.river
 import metrack.streams
 from docs.figures import make_learners_table, make_real_drift
 from docs.studies import make_tables
-from metrack.estimators.drift_report import DriftReport
-from metrack.estimators.linear import FrozenMetric
+from metrack.estimators.bases.linear import FrozenMetric
+from metrack.estimators.reading.drift_report import DriftReport
 from metrack.tracking.loop import track
 
 DOCS = Path(__file__).parents[1] / "docs"

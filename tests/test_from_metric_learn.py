@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 
 import metrack
 from metrack import COMID, ITML, LEGO, LMNN, MMC, OASIS, POLA, FromLabels, MetricTracker, OnlineITML
-from metrack.estimators.linear import FrozenMetric
+from metrack.estimators.bases.linear import FrozenMetric
 from tests.estimators.learners import make_stream
 
 PAIR_LEARNERS = [MetricTracker(), COMID(), OnlineITML(), LEGO(), POLA(), ITML(), MMC()]

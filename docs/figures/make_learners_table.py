@@ -1,4 +1,4 @@
-"""Put the tables of learners into docs/tracking.md, as they are in `metrack.estimators.tables`.
+"""Put the tables of learners into docs/tracking.md, as they are in `estimators/resolved/tables.py`.
 
 python docs/figures/make_learners_table.py
 """
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from metrack.engine.learners.bank import ALL
-from metrack.estimators.tables import TABLE, WIDE_TABLE
+from metrack.estimators.resolved.tables import TABLE, WIDE_TABLE
 
 PAGE = Path(__file__).parents[1] / "tracking.md"
 TITLES = ("kind", "units", "rate", "memory", "pull", "mean over", "directions")

@@ -24,7 +24,7 @@ from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalys
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from metrack import ITML, LMNN, MMC, FromLabels, FromTransformer, MetricTracker
-from metrack.estimators.constraints import pairs_from_labels
+from metrack.estimators.choosing.constraints import pairs_from_labels
 
 
 def clusters():

@@ -7,7 +7,7 @@ from metrack import registry
 if TYPE_CHECKING:
     from metrack.client import Client as Client
     from metrack.estimators.active_tracker import ActiveTracker as ActiveTracker
-    from metrack.estimators.closure import implied_pairs as implied_pairs
+    from metrack.estimators.choosing.closure import implied_pairs as implied_pairs
     from metrack.estimators.comid import COMID as COMID
     from metrack.estimators.differences import Differences as Differences
     from metrack.estimators.drift_knn import DriftKNN as DriftKNN
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from metrack.estimators.mmc import MMC as MMC
     from metrack.estimators.oasis import OASIS as OASIS
     from metrack.estimators.online_itml import OnlineITML as OnlineITML
-    from metrack.estimators.persistence import load as load
     from metrack.estimators.pola import POLA as POLA
     from metrack.estimators.sadl import SADL as SADL
     from metrack.estimators.sliding_window import SlidingWindow as SlidingWindow
+    from metrack.estimators.states.persistence import load as load
 
 __all__ = [
     "COMID",
@@ -58,11 +58,11 @@ def __getattr__(name: str) -> object:
 
         return ActiveTracker
     if name == "load":
-        from metrack.estimators.persistence import load
+        from metrack.estimators.states.persistence import load
 
         return load
     if name == "implied_pairs":
-        from metrack.estimators.closure import implied_pairs
+        from metrack.estimators.choosing.closure import implied_pairs
 
         return implied_pairs
     if name == "Differences":

@@ -10,11 +10,11 @@ import numpy as np
 
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators import comid, drift_knn, kernel_tracker, metric_tracker
+from metrack.estimators.bases.online import OnlineLearner
+from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.choosing.pairing import PairBuffer
 from metrack.estimators.inputs import LARGEST
-from metrack.estimators.online import OnlineLearner
-from metrack.estimators.pairing import PairBuffer
-from metrack.estimators.settings import whole
-from metrack.estimators.threads import exclusive
+from metrack.estimators.inputs.settings import whole
 
 try:
     from river import base

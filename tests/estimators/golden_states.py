@@ -27,7 +27,7 @@ from metrack import (
     MetricTracker,
     OnlineITML,
 )
-from metrack.estimators.persistence import dump
+from metrack.estimators.states.persistence import dump
 from metrack.storage import from_bytes
 from metrack.tracking.items import read_items
 from metrack.tracking.loop import Run, track

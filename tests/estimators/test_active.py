@@ -8,8 +8,8 @@ from sklearn.exceptions import NotFittedError
 
 import metrack
 from metrack import COMID, MetricTracker, OnlineITML
-from metrack.estimators.active import Expert, candidates, doubt, exploration, suggest
-from metrack.estimators.linear import FrozenMetric
+from metrack.estimators.bases.linear import FrozenMetric
+from metrack.estimators.choosing.active import Expert, candidates, doubt, exploration, suggest
 from tests.estimators.learners import state
 
 POINTS = np.random.default_rng(7).normal(size=(400, 3))

@@ -7,8 +7,8 @@ from sklearn.metrics import roc_auc_score
 
 import metrack
 from metrack import OASIS, ActiveTracker, KernelTracker, MetricTracker, OnlineITML
-from metrack.estimators import foretold, judged
-from metrack.estimators.closure import groups_of
+from metrack.estimators.choosing import foretold, judged
+from metrack.estimators.choosing.closure import groups_of
 from metrack.storage import CorruptStateError, StateFolder, read
 from tests.estimators.learners import state
 

@@ -25,8 +25,8 @@ from sklearn.utils import estimator_checks, get_tags
 
 from metrack import ITML, LMNN, MMC, FromLabels, FromTransformer
 from metrack.engine.batch.impostors import Impostors, nearest_of_class
-from metrack.estimators import progress
-from metrack.estimators.constraints import pairs_from_labels, triplets_from_labels
+from metrack.estimators.bases import progress
+from metrack.estimators.choosing.constraints import pairs_from_labels, triplets_from_labels
 from tests.estimators.learners import make_stream
 from tests.estimators.test_bad_input import BAD_PAIRS, BAD_Y, GOOD_Y, NOT_POSITIVE, NOT_WHOLE, N
 from tests.estimators.test_sklearn import NEED_NO_DATA

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrack.estimators.linear import LinearEmbedding
-from metrack.estimators.pair_classifier import PairClassifier
+from metrack.estimators.bases.linear import LinearEmbedding
+from metrack.estimators.bases.pair_classifier import PairClassifier
 from tests.estimators.learners import state
 
 

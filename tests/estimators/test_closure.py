@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from metrack import implied_pairs
-from metrack.estimators.closure import few_classes, groups_of, next_questions
+from metrack.estimators.choosing.closure import few_classes, groups_of, next_questions
 
 RNG = np.random.default_rng(3)
 LABELS = RNG.integers(4, size=300)

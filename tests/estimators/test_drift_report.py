@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from metrack.estimators.drift_report import DriftReport
+from metrack.estimators.reading.drift_report import DriftReport
 
 REPORT = DriftReport(
     effective_window=120.4,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metrack.estimators.embedding import aligned, leading
+from metrack.estimators.reading.alignment import aligned, leading
 
 
 def components(rng, rank, n):

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from metrack import COMID, ITML, SADL, FromLabels, MetricTracker
-from metrack.estimators.pairing import CHUNK, PairBuffer
+from metrack.estimators.choosing.pairing import CHUNK, PairBuffer
 from tests.estimators.learners import state
 
 ALL_CHECKS = """

@@ -31,7 +31,7 @@ def on_rings():
 
 @pytest.fixture
 def tracker(on_rings):
-    return metrack.load(metrack.estimators.persistence.dump(on_rings), preprocessor=RINGS[0])
+    return metrack.load(metrack.estimators.states.persistence.dump(on_rings), preprocessor=RINGS[0])
 
 
 @pytest.mark.parametrize("data", [MOONS, RINGS], ids=["moons", "rings"])
@@ -204,7 +204,7 @@ def test_fewer_points_than_landmarks():
 
 
 def test_states_of_another_shape_are_refused(tracker):
-    held = metrack.estimators.persistence.pack(tracker)
+    held = metrack.estimators.states.persistence.pack(tracker)
     for name, wrong, words in (
         ("kernel.landmarks.used", np.array([65]), "65 landmarks of 64"),
         ("kernel.landmarks.points", np.zeros((2, 65)), "shape"),
@@ -213,7 +213,7 @@ def test_states_of_another_shape_are_refused(tracker):
     ):
         arrays = {**held.arrays, name: wrong}
         with pytest.raises(metrack.storage.StateError, match=words):
-            metrack.estimators.persistence.unpack(held._replace(arrays=arrays), None, "it")
+            metrack.estimators.states.persistence.unpack(held._replace(arrays=arrays), None, "it")
 
 
 def test_judgements_are_forgotten_by_their_points(tracker):

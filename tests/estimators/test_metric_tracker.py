@@ -7,9 +7,9 @@ import metrack
 from metrack import SADL, FromLabels, MetricTracker
 from metrack.engine.learners.moment import FORMS
 from metrack.engine.learners.target import TargetBank
-from metrack.estimators.resolved import rows
-from metrack.estimators.tables import BASIS, TABLE
-from metrack.estimators.tracker_settings import plans_of
+from metrack.estimators.resolved.record import rows
+from metrack.estimators.resolved.tables import BASIS, TABLE
+from metrack.estimators.resolved.tracker import plans_of
 from metrack.evaluate import leave_one_out_error
 from metrack.streams import DriftingClusters, abrupt
 from tests.estimators.learners import make_stream, state

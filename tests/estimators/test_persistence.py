@@ -18,8 +18,8 @@ from sklearn.base import clone
 
 import metrack
 from metrack import COMID, OASIS, SADL, FromLabels, MetricTracker, migrations, storage
-from metrack.estimators.persistence import dump, unpack
-from metrack.estimators.tables import TABLE
+from metrack.estimators.resolved.tables import TABLE
+from metrack.estimators.states.persistence import dump, unpack
 from metrack.migrations import OLDEST, STEPS, VERSION
 from metrack.storage import (
     ARRAYS,

@@ -8,7 +8,7 @@ from sklearn.metrics import f1_score
 import metrack
 from metrack import KernelTracker, MetricTracker, OnlineITML
 from metrack.engine.ensemble.scores import KEPT, new_scores
-from metrack.estimators.probability import Curve, check_goal, curve, cut, sample, sample_of
+from metrack.estimators.reading.probability import Curve, check_goal, curve, cut, sample, sample_of
 
 
 def scored(n_alike=300, n_others=200, share=0.1, seed=0):

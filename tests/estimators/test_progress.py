@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from metrack import COMID, KernelTracker
-from metrack.estimators import progress
+from metrack.estimators.bases import progress
 from tests.estimators.learners import make_stream, state
 
 STREAM = make_stream(4, 10_000)

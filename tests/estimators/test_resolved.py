@@ -9,9 +9,9 @@ import metrack
 from metrack import COMID, LEGO, OASIS, POLA, SADL, MetricTracker, OnlineITML, registry
 from metrack.engine.learners.kinds import KINDS
 from metrack.engine.numerics.records import declared
-from metrack.estimators import tables
-from metrack.estimators.resolved import from_plain, rows, to_plain
-from metrack.estimators.tracker_settings import plans_of
+from metrack.estimators.resolved import tables
+from metrack.estimators.resolved.record import from_plain, rows, to_plain
+from metrack.estimators.resolved.tracker import plans_of
 from tests.estimators.learners import make_stream
 
 ON_COVER = SADL()
@@ -124,7 +124,7 @@ def test_a_saved_learner_goes_on_as_what_its_settings_came_to(tmp_path, monkeypa
     stream = make_stream(6, 100)
     learner = MetricTracker().fit(stream.pairs, stream.y)
     learner.save(tmp_path)
-    monkeypatch.setattr("metrack.estimators.tables.TABLE", tables.TABLE[:3])
+    monkeypatch.setattr("metrack.estimators.resolved.tables.TABLE", tables.TABLE[:3])
     loaded = metrack.load(tmp_path)
     assert loaded.resolved_ == learner.resolved_ != loaded.resolve(6)
     more = make_stream(6, 100, seed=1)

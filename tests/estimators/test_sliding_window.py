@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from metrack import COMID, LEGO, OASIS, MetricTracker, SlidingWindow
-from metrack.estimators.linear import LinearEmbedding
+from metrack.estimators.bases.linear import LinearEmbedding
 from tests.estimators.learners import make_stream
 
 

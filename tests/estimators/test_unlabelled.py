@@ -10,8 +10,8 @@ from sklearn.metrics import roc_auc_score
 import metrack
 from metrack import COMID, SADL, FromLabels, MetricTracker
 from metrack.engine.numerics.factored import Factored
-from metrack.estimators import unlabelled
-from metrack.estimators.persistence import pack, unpack
+from metrack.estimators.bases import unlabelled
+from metrack.estimators.states.persistence import pack, unpack
 from tests.estimators.learners import has_matrix, state
 
 RNG = np.random.default_rng(5)

@@ -8,7 +8,8 @@ import scipy.sparse as sp
 
 import metrack
 from metrack import MetricTracker
-from metrack.estimators import persistence, tables
+from metrack.estimators.resolved import tables
+from metrack.estimators.states import persistence
 from metrack.streams import LabelledStream, Segment
 from tests.estimators.learners import make_stream, state
 

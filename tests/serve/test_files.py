@@ -9,6 +9,7 @@ import pytest
 
 import metrack
 from metrack import Client
+from metrack.estimators.states.persistence import pack
 from metrack.storage import State, to_bytes
 from tests.serve.servers import judged
 from tests.serve.test_api import learn, refused
@@ -48,7 +49,7 @@ def test_a_state_comes_back_after_a_kill(spawner, tmp_path):
     tracker = metrack.COMID(random_state=0).fit(pairs[:200], y[:200])
     server = spawner.start(tmp_path / "data").wait()
     with Client(server.url) as client:
-        zipped = to_bytes(metrack.estimators.persistence.pack(tracker))  # as a learner saves it
+        zipped = to_bytes(pack(tracker))  # as a learner saves it
         assert put_state(client, "m", zipped)["sequence"] == 200
     server.end(9)
     server = spawner.start(tmp_path / "data").wait()

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from metrack.estimators.linear import StaticEmbedding
+from metrack.estimators.bases.linear import StaticEmbedding
 from metrack.serve import neighbours
 from metrack.serve.items import Items, NewItems
 from metrack.serve.neighbours import Embedded, Neighbours, Picture, moved

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 import metrack
-from metrack.estimators.persistence import dump
+from metrack.estimators.states.persistence import dump
 
 SCHEMA = "metric string, sequence bigint, x array<double>, z array<double>, y int"
 

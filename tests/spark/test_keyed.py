@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import metrack
-from metrack.estimators.persistence import dump, unpack
+from metrack.estimators.states.persistence import dump, unpack
 from metrack.spark.keyed import NO_SEQUENCE, RECENT, Columns, Recipe, learn, without_key
 from metrack.spark.texts import Text, from_text
 from tests.spark.feedback import pairs_of

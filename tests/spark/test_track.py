@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 import metrack
 from metrack import spark as on_spark
-from metrack.estimators.persistence import dump
+from metrack.estimators.states.persistence import dump
 from tests.spark.feedback import SCHEMA, alone, feedback, pairs_of, write
 
 N_KEYS, N_PAIRS = 5, 60

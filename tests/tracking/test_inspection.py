@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from metrack import MetricTracker, cli
-from metrack.estimators.tables import TABLE
+from metrack.estimators.resolved.tables import TABLE
 from metrack.tracking import inspection
 from metrack.tracking.history import History
 from metrack.tracking.inspection import (

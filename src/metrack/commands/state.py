@@ -16,7 +16,7 @@ from metrack.registry import PAIR_LEARNERS
 from metrack.registry import estimator as find_estimator
 
 if TYPE_CHECKING:
-    from metrack.estimators.online import OnlineLearner
+    from metrack.estimators.bases.online import OnlineLearner
     from metrack.tracking.loop import Progress, Run
 
 Settings = dict[str, float | str | None]  # of an estimator, as they were typed

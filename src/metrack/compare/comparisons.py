@@ -15,7 +15,7 @@ from metrack.compare.kinds import KINDS, Kind, kind_of
 from metrack.compare.texts import Text
 from metrack.engine.numerics.kernels import Ints
 from metrack.estimators.differences import Differences
-from metrack.estimators.settings import Configurable, choice
+from metrack.estimators.inputs.settings import Configurable, choice
 
 ALL_TEXT = "all text"  # of which each field of text is a part
 

@@ -10,7 +10,7 @@ from metrack.compare.texts import Text
 from metrack.compare.values import Vector
 from metrack.compare.vocabulary import Vocabulary
 from metrack.engine.numerics.records import Flag, Number, Sizes, declared
-from metrack.estimators.persistence import pack
+from metrack.estimators.states.persistence import pack
 from metrack.storage import (
     WRONG,
     Arrays,

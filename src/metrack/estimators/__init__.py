@@ -1,1 +1,1 @@
-"""What users import: one estimator a file, on a common base."""
+"""What users import: one estimator a file; what serves them in the rooms beside."""

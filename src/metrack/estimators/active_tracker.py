@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metrack.engine.numerics.kernels import Floats, Ints
-from metrack.estimators import active, asking_state, closure, foretold, judged
-from metrack.estimators.asking_state import Asking, Moment
-from metrack.estimators.foretold import Foretold
+from metrack.estimators.bases.online import OnlineLearner
+from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.choosing import active, asking_state, closure, foretold, judged
+from metrack.estimators.choosing.asking_state import Asking, Moment
+from metrack.estimators.choosing.foretold import Foretold
 from metrack.estimators.inputs import PairBatch, Points, PointsLike, check_points, points_for
-from metrack.estimators.online import OnlineLearner
-from metrack.estimators.persistence import pack, unpack
-from metrack.estimators.settings import whole
-from metrack.estimators.threads import exclusive
+from metrack.estimators.inputs.settings import whole
+from metrack.estimators.states.persistence import pack, unpack
 from metrack.storage import Arrays, State, StateFolder, read
 
 UNDOABLE = 20  # calls of `teach`

@@ -3,12 +3,12 @@
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.learners.mirror import SCHEDULES, MirrorBank
-from metrack.estimators.auto import margin_learner, number, units
-from metrack.estimators.ensemble_learner import LinearEnsemble
+from metrack.estimators.bases.ensemble_learner import LinearEnsemble
+from metrack.estimators.bases.threads import exclusive
 from metrack.estimators.inputs import Preprocessor
-from metrack.estimators.margin_settings import EnsembleSettings
-from metrack.estimators.settings import Seed, choice
-from metrack.estimators.threads import exclusive
+from metrack.estimators.inputs.settings import Seed, choice
+from metrack.estimators.resolved.auto import margin_learner, number, units
+from metrack.estimators.resolved.margin import EnsembleSettings
 
 
 class COMID(LinearEnsemble):

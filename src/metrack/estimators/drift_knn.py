@@ -12,7 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.neighbour_votes import NeighbourVotes, Parts
-from metrack.estimators import persistence
+from metrack.engine.online.own_units import own_units
+from metrack.estimators.bases.linear import FrozenMetric
+from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.choosing.pairing import LABELS, is_refresh, next_refresh
 from metrack.estimators.from_labels import FromLabels
 from metrack.estimators.inputs import (
     LARGEST,
@@ -21,12 +24,14 @@ from metrack.estimators.inputs import (
     check_class_labels,
     check_points,
 )
-from metrack.estimators.linear import FrozenMetric
-from metrack.estimators.neighbour_report import NeighbourReport, TrustHistory, plain, trusted_by
-from metrack.estimators.own_units import own_units
-from metrack.estimators.pairing import LABELS, is_refresh, next_refresh
-from metrack.estimators.settings import Configurable, Seed, whole
-from metrack.estimators.threads import exclusive
+from metrack.estimators.inputs.settings import Configurable, Seed, whole
+from metrack.estimators.reading.neighbour_report import (
+    NeighbourReport,
+    TrustHistory,
+    plain,
+    trusted_by,
+)
+from metrack.estimators.states import persistence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

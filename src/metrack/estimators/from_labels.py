@@ -12,9 +12,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators import persistence
-from metrack.estimators.batch import BatchLearner
-from metrack.estimators.constraints import check_classes, pairs_from_labels
+from metrack.estimators.bases.batch import BatchLearner
+from metrack.estimators.bases.linear import FrozenMetric
+from metrack.estimators.bases.online import OnlineLearner
+from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.choosing.constraints import check_classes, pairs_from_labels
+from metrack.estimators.choosing.pairing import PairBuffer
 from metrack.estimators.inputs import (
     LabelsLike,
     Points,
@@ -25,12 +28,9 @@ from metrack.estimators.inputs import (
     hand_names,
     restore_names,
 )
-from metrack.estimators.linear import FrozenMetric
+from metrack.estimators.inputs.settings import Configurable, Seed, whole
 from metrack.estimators.metric_tracker import MetricTracker
-from metrack.estimators.online import OnlineLearner
-from metrack.estimators.pairing import PairBuffer
-from metrack.estimators.settings import Configurable, Seed, whole
-from metrack.estimators.threads import exclusive
+from metrack.estimators.states import persistence
 
 F = TypeVar("F", bound=Callable[..., Any])
 

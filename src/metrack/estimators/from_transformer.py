@@ -8,7 +8,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators.constraints import pairs_from_labels
+from metrack.estimators.bases.linear import LinearEmbedding
+from metrack.estimators.bases.pair_classifier import PairClassifier
+from metrack.estimators.choosing.constraints import pairs_from_labels
 from metrack.estimators.inputs import (
     LabelsLike,
     PointsLike,
@@ -16,9 +18,7 @@ from metrack.estimators.inputs import (
     check_points,
     take_names,
 )
-from metrack.estimators.linear import LinearEmbedding
-from metrack.estimators.pair_classifier import PairClassifier
-from metrack.estimators.settings import Seed
+from metrack.estimators.inputs.settings import Seed
 
 N_PAIRS = 2_000  # drawn from labels to calibrate the threshold
 N_TESTED = 20  # points on which a transformer must be linear

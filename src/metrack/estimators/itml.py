@@ -10,10 +10,10 @@ from sklearn.utils import check_random_state
 
 from metrack.engine.batch.bregman import sweep
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators.batch import BatchLearner, Solution, dense_differences
+from metrack.estimators.bases.batch import BatchLearner, Solution, dense_differences
+from metrack.estimators.bases.progress import Fitting
 from metrack.estimators.inputs import LabelsLike, PairBatch, TuplesLike
-from metrack.estimators.progress import Fitting
-from metrack.estimators.settings import Seed, choice, is_number, positive, whole
+from metrack.estimators.inputs.settings import Seed, choice, is_number, positive, whole
 
 MOST_POINTS = 2_000  # of which distances are looked at for the bounds
 

@@ -14,8 +14,9 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.ensemble.kernel_features import KernelFeatures
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators import active
-from metrack.estimators.auto import units
+from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.weighed import WeighedLearner, spaces_of
+from metrack.estimators.choosing import active
 from metrack.estimators.inputs import (
     LabelsLike,
     PairBatch,
@@ -25,24 +26,23 @@ from metrack.estimators.inputs import (
     TuplesLike,
     hand_names,
 )
-from metrack.estimators.kernel_embedding import (
+from metrack.estimators.inputs.settings import Seed, choice, positive, whole
+from metrack.estimators.reading.kernel_embedding import (
     FrozenKernelMetric,
     KernelEmbedding,
     Seen,
     SpacesMetric,
 )
-from metrack.estimators.kernel_settings import (
+from metrack.estimators.reading.probability import Goal, check_goal
+from metrack.estimators.resolved.auto import units
+from metrack.estimators.resolved.kernel import (
     AUTO_GAMMAS,
     MOST_GAMMAS,
     MOST_LANDMARKS,
     RELATIVE,
     KernelSettings,
 )
-from metrack.estimators.probability import Goal, check_goal
-from metrack.estimators.settings import Seed, choice, positive, whole
-from metrack.estimators.tables import BASIS, kernel_learners, learners_for
-from metrack.estimators.threads import exclusive
-from metrack.estimators.weighed import WeighedLearner, spaces_of
+from metrack.estimators.resolved.tables import BASIS, kernel_learners, learners_for
 
 
 class Landmark(NamedTuple):

@@ -1,11 +1,11 @@
 """LEGO: LogDet exact gradient online, one implicit step per pair."""
 
 from metrack.engine.online.targets import DenseMetric
-from metrack.estimators.auto import target_learner
-from metrack.estimators.dense_settings import TargetSettings
+from metrack.estimators.bases.linear_learner import LinearLearner
 from metrack.estimators.inputs import Preprocessor
-from metrack.estimators.linear_learner import LinearLearner
-from metrack.estimators.settings import Seed
+from metrack.estimators.inputs.settings import Seed
+from metrack.estimators.resolved.auto import target_learner
+from metrack.estimators.resolved.dense import TargetSettings
 
 
 class LEGO(LinearLearner):

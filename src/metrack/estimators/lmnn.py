@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from metrack.engine.batch.descent import minimise
 from metrack.engine.batch.impostors import Impostors, nearest_of_class
 from metrack.engine.numerics.kernels import Floats
+from metrack.estimators.bases.linear import LinearEmbedding
+from metrack.estimators.bases.progress import Fitting, warn_not_converged
 from metrack.estimators.inputs import (
     LabelsLike,
     PointsLike,
@@ -24,9 +26,14 @@ from metrack.estimators.inputs import (
     points_of,
     take_names,
 )
-from metrack.estimators.linear import LinearEmbedding
-from metrack.estimators.progress import Fitting, warn_not_converged
-from metrack.estimators.settings import Seed, at_most_features, choice, is_number, positive, whole
+from metrack.estimators.inputs.settings import (
+    Seed,
+    at_most_features,
+    choice,
+    is_number,
+    positive,
+    whole,
+)
 
 INITS = dict.fromkeys(("auto", "identity", "pca", "lda", "random"), 0)
 START = 4.0  # mean squared distance of targets at the start, in margins

@@ -4,16 +4,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators.auto import units
-from metrack.estimators.drift_report import ReportsDrift
-from metrack.estimators.ensemble_learner import LinearEnsemble
+from metrack.estimators.bases.ensemble_learner import LinearEnsemble
+from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.estimators.inputs import Preprocessor
-from metrack.estimators.probability import Goal, check_goal
-from metrack.estimators.settings import Seed, at_most_features, whole
-from metrack.estimators.tables import BASIS, learners_for
-from metrack.estimators.threads import exclusive
-from metrack.estimators.tracker_settings import TrackerSettings
-from metrack.estimators.weighed import WeighedLearner
+from metrack.estimators.inputs.settings import Seed, at_most_features, whole
+from metrack.estimators.reading.drift_report import ReportsDrift
+from metrack.estimators.reading.probability import Goal, check_goal
+from metrack.estimators.resolved.auto import units
+from metrack.estimators.resolved.tables import BASIS, learners_for
+from metrack.estimators.resolved.tracker import TrackerSettings
 
 
 class MetricTracker(ReportsDrift, WeighedLearner, LinearEnsemble):

@@ -6,16 +6,16 @@ import numpy as np
 
 from metrack.engine.batch.descent import minimise
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators.batch import (
+from metrack.estimators.bases.batch import (
     BatchLearner,
     Solution,
     dense_differences,
     needs_both_kinds,
     principal,
 )
+from metrack.estimators.bases.progress import Fitting
 from metrack.estimators.inputs import LabelsLike, PairBatch, TuplesLike
-from metrack.estimators.progress import Fitting
-from metrack.estimators.settings import Seed, positive, whole
+from metrack.estimators.inputs.settings import Seed, positive, whole
 
 FLOOR = 1e-8  # least scatter of similar pairs in any direction, of the most
 

@@ -8,8 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.oasis import DenseSimilarity
-from metrack.estimators.auto import units
-from metrack.estimators.dense_settings import SimilaritySettings
+from metrack.estimators.bases.online_linear import OnlineLinearEmbedding
+from metrack.estimators.bases.threads import exclusive
 from metrack.estimators.inputs import (
     LabelsLike,
     PairBatch,
@@ -21,9 +21,9 @@ from metrack.estimators.inputs import (
     check_preprocessor,
     points_for,
 )
-from metrack.estimators.online_linear import OnlineLinearEmbedding
-from metrack.estimators.settings import Seed, positive, whole
-from metrack.estimators.threads import exclusive
+from metrack.estimators.inputs.settings import Seed, positive, whole
+from metrack.estimators.resolved.auto import units
+from metrack.estimators.resolved.dense import SimilaritySettings
 
 
 class OASIS(OnlineLinearEmbedding):

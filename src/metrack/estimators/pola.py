@@ -4,8 +4,8 @@ import sys
 
 from metrack.estimators.comid import COMID
 from metrack.estimators.inputs import Preprocessor
-from metrack.estimators.margin_settings import EnsembleSettings
-from metrack.estimators.settings import Seed
+from metrack.estimators.inputs.settings import Seed
+from metrack.estimators.resolved.margin import EnsembleSettings
 
 
 class POLA(COMID):

@@ -8,14 +8,14 @@ from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES
 from metrack.engine.ensemble.combiners import COMBINERS
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators.auto import margin_ladder, units
-from metrack.estimators.drift_report import ReportsDrift
-from metrack.estimators.ensemble_learner import LinearEnsemble
+from metrack.estimators.bases.ensemble_learner import LinearEnsemble
+from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.estimators.inputs import Preprocessor
-from metrack.estimators.margin_settings import EnsembleSettings
-from metrack.estimators.settings import Seed, choice, positive, whole
-from metrack.estimators.threads import exclusive
-from metrack.estimators.weighed import WeighedLearner
+from metrack.estimators.inputs.settings import Seed, choice, positive, whole
+from metrack.estimators.reading.drift_report import ReportsDrift
+from metrack.estimators.resolved.auto import margin_ladder, units
+from metrack.estimators.resolved.margin import EnsembleSettings
 
 # What the combiner may be told; "ader" alone works on linearised losses, and always does.
 ASKED_WEIGHT_LOSSES = {name: name for name in WEIGHT_LOSSES if name != "linear"}

@@ -12,6 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.estimators.bases.linear import LinearEmbedding
+from metrack.estimators.bases.threads import exclusive
 from metrack.estimators.inputs import (
     LabelsLike,
     PairBatch,
@@ -25,9 +27,7 @@ from metrack.estimators.inputs import (
     points_of,
     take_names,
 )
-from metrack.estimators.linear import LinearEmbedding
-from metrack.estimators.settings import whole
-from metrack.estimators.threads import exclusive
+from metrack.estimators.inputs.settings import whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 

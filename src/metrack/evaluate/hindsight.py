@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from metrack.checks import Floats, number, whole
 from metrack.engine.numerics.losses import HINGE, LOSSES, Kind
 from metrack.estimators.inputs import PairBatch, check_labels
-from metrack.estimators.settings import choice
+from metrack.estimators.inputs.settings import choice
 from metrack.evaluate.margins import gradient_of, loss_of
 
 # The hinge is rounded off over this much of the shortfall, less and less: the last is what the mean

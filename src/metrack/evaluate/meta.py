@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metrack.checks import Bools, Floats, Ints
+from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.estimators.inputs import PairBatch, check_labels, check_preprocessor
-from metrack.estimators.weighed import WeighedLearner
 
 
 @dataclass(frozen=True)

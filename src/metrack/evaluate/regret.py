@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from metrack.checks import Floats, Ints, whole
 from metrack.engine.numerics.losses import LOSSES
 from metrack.estimators.inputs import PairBatch, check_labels
-from metrack.estimators.settings import choice
+from metrack.estimators.inputs.settings import choice
 from metrack.evaluate.checks import check_losses, check_rivals
 from metrack.evaluate.margins import loss_of
 

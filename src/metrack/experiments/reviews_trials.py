@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from metrack.checks import Floats, Ints
+from metrack.estimators.bases.online import OnlineLearner
 from metrack.estimators.comid import COMID
-from metrack.estimators.online import OnlineLearner
 from metrack.estimators.sadl import SADL
 from metrack.evaluate import leave_one_out_error
 from metrack.experiments.report import Json

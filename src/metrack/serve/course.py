@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from metrack.checks import Floats
-from metrack.estimators.weighed import WeighedLearner
+from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.serve.plain_distance import PlainDistance
 from metrack.serve.series import Outcome, Series
 from metrack.storage import Arrays

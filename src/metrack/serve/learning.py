@@ -9,7 +9,7 @@ import numpy as np
 
 from metrack.estimators.kernel_tracker import KernelTracker
 from metrack.estimators.metric_tracker import MetricTracker
-from metrack.estimators.persistence import pack, unpack
+from metrack.estimators.states.persistence import pack, unpack
 from metrack.serve.course import Course
 from metrack.serve.kinds.kind import Examples, Kind
 from metrack.serve.kinds.table import NOT_HERE, kind_of, make

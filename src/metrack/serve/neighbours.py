@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrack.checks import Floats, Ints
-from metrack.estimators.linear import StaticEmbedding
+from metrack.estimators.bases.linear import StaticEmbedding
 from metrack.serve.items import Items
 from metrack.serve.kinds.reading import Embedding
 

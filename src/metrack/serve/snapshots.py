@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metrack.estimators.linear import StaticEmbedding
-from metrack.estimators.persistence import unpack as unpack_learner
-from metrack.estimators.probability import Curve
+from metrack.estimators.bases.linear import StaticEmbedding
+from metrack.estimators.reading.probability import Curve
+from metrack.estimators.states.persistence import unpack as unpack_learner
 from metrack.serve.course import Marked
 from metrack.serve.kinds.reading import Reading
 from metrack.serve.kinds.table import kind_of

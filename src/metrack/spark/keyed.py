@@ -16,8 +16,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from metrack.checks import Floats
-from metrack.estimators.online import OnlineLearner
-from metrack.estimators.persistence import dump, load, pack, unpack
+from metrack.estimators.bases.online import OnlineLearner
+from metrack.estimators.states.persistence import dump, load, pack, unpack
 from metrack.registry import estimator
 from metrack.spark.texts import Text, from_text, to_text
 from metrack.tracking.history import effective_window, last_change

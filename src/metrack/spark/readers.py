@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from metrack.estimators.online import OnlineLearner
-from metrack.estimators.persistence import dump, load
+from metrack.estimators.bases.online import OnlineLearner
+from metrack.estimators.states.persistence import dump, load
 from metrack.spark.schemas import POINT, check_columns, check_free, check_key, check_points
 from metrack.tracking.layouts import Layout
 

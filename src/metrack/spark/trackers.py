@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from metrack.checks import whole
-from metrack.estimators.online import OnlineLearner
-from metrack.estimators.persistence import dump
+from metrack.estimators.bases.online import OnlineLearner
+from metrack.estimators.states.persistence import dump
 from metrack.registry import PAIR_LEARNERS
 from metrack.registry import estimator as class_of
 from metrack.spark.keyed import NO_SEQUENCE, Columns, Event, Kept, Recipe, learn, without_key

@@ -11,9 +11,9 @@ import numpy as np
 
 from metrack.checks import Floats
 from metrack.engine.numerics.records import MOST, Number, floats
+from metrack.estimators.bases.online import OnlineLearner
+from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.estimators.kernel_tracker import KernelTracker
-from metrack.estimators.online import OnlineLearner
-from metrack.estimators.weighed import WeighedLearner
 from metrack.storage import Arrays
 
 FIRST_WIDTH = 256  # pairs of a block at the start

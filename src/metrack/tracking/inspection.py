@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from metrack.checks import Floats
+from metrack.estimators.bases.online import OnlineLearner
+from metrack.estimators.bases.weighed import Expert, WeighedLearner
 from metrack.estimators.kernel_tracker import KernelTracker
-from metrack.estimators.online import OnlineLearner
-from metrack.estimators.resolved import rows as rows_of
-from metrack.estimators.weighed import Expert, WeighedLearner
+from metrack.estimators.resolved.record import rows as rows_of
 from metrack.pages import Page, figure_text
 from metrack.tracking.history import History, last_change, shares_of
 from metrack.tracking.state import Tracking

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrack.estimators.online import OnlineLearner
+from metrack.estimators.bases.online import OnlineLearner
 from metrack.storage import StateFolder, has_state
 from metrack.tracking.columns import Columns, ReadSpec
 from metrack.tracking.history import effective_window, last_change

@@ -7,8 +7,8 @@ import numpy as np
 
 from metrack.checks import Floats
 from metrack.engine.numerics.records import MOST, Number, floats
-from metrack.estimators.online import OnlineLearner
-from metrack.estimators.persistence import pack, unpack
+from metrack.estimators.bases.online import OnlineLearner
+from metrack.estimators.states.persistence import pack, unpack
 from metrack.storage import WRONG, CorruptStateError, State, read
 from metrack.tracking.history import History
 from metrack.tracking.items import Items, Mark, check_features

@@ -9,8 +9,8 @@ from metrack.engine.representations.dense_factor import DENSE_FACTOR
 from metrack.engine.representations.diagonal import DIAGONAL
 from metrack.engine.representations.elementwise import ELEMENTWISE
 from metrack.engine.representations.spectral import SPECTRAL
-from metrack.estimators import auto
 from metrack.estimators.comid import learners_of
+from metrack.estimators.resolved import auto
 from tests.estimators.learners import make_stream, state
 
 # Estimator, features before and after, the representation that the new width asks for.

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from metrack.engine.numerics.kernels import Floats
 from metrack.engine.numerics.pairs import HEAVIEST
 from metrack.estimators.inputs.arrays import as_array, as_numbers
-from metrack.estimators.settings import is_number
+from metrack.estimators.inputs.settings import is_number
 
 LabelsLike: TypeAlias = ArrayLike
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from metrack.checks import Floats
-from metrack.estimators.ensemble_learner import EnsembleLearner
+from metrack.estimators.bases.ensemble_learner import EnsembleLearner
+from metrack.estimators.bases.online import OnlineLearner
 from metrack.estimators.kernel_tracker import KernelTracker
-from metrack.estimators.online import OnlineLearner
-from metrack.estimators.probability import latest_ratios
+from metrack.estimators.reading.probability import latest_ratios
 from metrack.serve.kinds.kind import Examples
 from metrack.serve.kinds.reading import Reading, linear
 from metrack.serve.plain_distance import unknown

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from metrack.checks import Floats
+from metrack.estimators.bases.linear import StaticEmbedding
 from metrack.estimators.drift_knn import DriftKNN
 from metrack.estimators.from_labels import FromLabels
-from metrack.estimators.linear import StaticEmbedding
 from metrack.serve.kinds.kind import Examples
 from metrack.serve.kinds.pairs import outcome_of
 from metrack.serve.kinds.reading import Reading, linear

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from metrack.checks import Floats
-from metrack.estimators.linear import StaticEmbedding
-from metrack.estimators.probability import Curve
+from metrack.estimators.bases.linear import StaticEmbedding
+from metrack.estimators.reading.probability import Curve
 
 
 class Embedding(Protocol):

@@ -6,7 +6,7 @@ import numpy as np
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from metrack.estimators.linear import StaticEmbedding
+from metrack.estimators.bases.linear import StaticEmbedding
 from metrack.serve import answers, bodies, schemas
 from metrack.serve import items as item_rows
 from metrack.serve.arrow import to_arrow

@@ -1,0 +1,116 @@
+"""Learners whose output is weighed over many experts, and what they tell of these."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.ensemble.views import AS_THEY_COME
+from metrack.engine.learners.bank import FOREVER
+from metrack.engine.numerics.kernels import Floats
+from metrack.estimators.bases.ensemble_learner import EnsembleLearner
+from metrack.estimators.bases.threads import exclusive
+
+
+class Expert(NamedTuple):
+    """A learner of the ensemble, and how much it is trusted.
+
+    Attributes
+    ----------
+    kind : str
+        Such as "target"; "leading" are target learners on a few leading directions.
+    memory : float
+        How many of the most recent pairs it rests on; infinite where it forgets nothing.
+    learning_rate : float
+        0 where it learns no metric; of moments, the share of the latest pair.
+    weight : float
+    space : str
+        Which features of the points it works on: "as they come", each in its "own" units, or those
+        of a kernel.
+    """
+
+    kind: str
+    memory: float
+    learning_rate: float
+    weight: float
+    space: str = AS_THEY_COME
+
+
+class Round(NamedTuple):
+    """What the combiner did in the last round, expert by expert of those that were active.
+
+    Attributes
+    ----------
+    p : array
+        Probability of each when it predicted.
+    losses : array
+        What the combiner was told of each, in [0, 1].
+    """
+
+    p: Floats
+    losses: Floats
+
+
+class WeighedLearner(EnsembleLearner):
+    """An ensemble of experts, whose weights tell how fast things drift."""
+
+    @property
+    @exclusive
+    def scales_(self) -> Floats:
+        """Memory lengths of the active learners; infinite where nothing is forgotten."""
+        check_is_fitted(self)
+        lengths = self.engine_.experts.lengths
+        return np.where(lengths < FOREVER, lengths, np.inf)
+
+    @property
+    @exclusive
+    def effective_window_(self) -> float:
+        """How many of the most recent pairs the metric rests on: the trusted memory length.
+
+        Or all pairs, as long as there are fewer.
+        """
+        check_is_fitted(self)
+        return min(self.engine_.experts.effective_window, float(self.engine_.n_pairs))
+
+    @property
+    @exclusive
+    def weights_(self) -> Floats:
+        """Normalised weights of the active learners."""
+        check_is_fitted(self)
+        return self.engine_.experts.weights
+
+    @property
+    @exclusive
+    def experts_(self) -> list[Expert]:
+        """Kind, memory length, rate and weight of every active learner."""
+        check_is_fitted(self)
+        experts = self.engine_.experts
+        found = zip(experts.kinds, self.scales_, experts.learning_rates, self.weights_, strict=True)
+        return [
+            Expert(kind, float(memory), float(rate), float(weight), space)
+            for (kind, memory, rate, weight), space in zip(found, self._spaces(), strict=True)
+        ]
+
+    def _spaces(self) -> list[str]:
+        """Which features each active learner works on."""
+        return spaces_of(self.engine_)
+
+    @exclusive
+    def last_round(self) -> Round:
+        """What the combiner did in the last round."""
+        check_is_fitted(self)
+        known, n_active = self.engine_.experts.known, self.engine_.experts.n_active
+        return Round(known.p[:n_active].copy(), known.losses[:n_active].copy())
+
+    def _mu(self) -> float:
+        p = self.weights_
+        return max(1.0, float(p @ self.engine_.experts.mu[: len(p)]))  # a mean of >= 1, rounded
+
+
+def spaces_of(engine: Ensemble, others: Iterable[str] = ()) -> list[str]:
+    """The features that each expert works on; ``others`` are of spaces not of differences."""
+    names = [*engine.views.names, *others]
+    seen = zip(names, engine.spaces, strict=True)
+    return engine.experts.named([name for name, space in seen for _ in space.banks])

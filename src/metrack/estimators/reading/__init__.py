@@ -1,0 +1,1 @@
+"""What is read of learners: embeddings, reports, probabilities."""

@@ -1,0 +1,1 @@
+"""What settings come to: records without "auto", and the tables of learners."""

@@ -1,0 +1,132 @@
+"""What `KernelTracker`'s settings come to: linear experts, and experts on features by a kernel."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
+
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+
+from metrack.engine.ensemble.ensemble import Ensemble
+from metrack.engine.ensemble.kernel_features import KernelFeatures
+from metrack.engine.ensemble.kernel_rule import KernelRule
+from metrack.engine.ensemble.views import VIEWS
+from metrack.engine.learners.bank import Row
+from metrack.engine.numerics.records import MOST, Flag, Number, Sizes
+from metrack.estimators.resolved.fields import UNITS, Name, scaled
+from metrack.estimators.resolved.tables import KERNEL
+from metrack.estimators.resolved.tracker import (
+    TRACKING,
+    Rows,
+    SpacePlan,
+    check_rows,
+    plans_of,
+    sizes_of,
+)
+
+RELATIVE = {"rbf", "poly", "polynomial"}  # kernels whose gamma "auto" is in units of the data
+AUTO_GAMMAS = (1.0, 3.0)
+MOST_GAMMAS = 8
+MOST_LANDMARKS = 1 << 12
+
+
+class KernelName:
+    """What a field holds: a kernel that scikit-learn knows by name, or a function."""
+
+    def plain(self, value: str | Callable[..., Any]) -> str:
+        """For JSON."""
+        return value if isinstance(value, str) else str(value)
+
+    def checked(self, value: Any, name: str, sizes: Sizes) -> str:
+        """The name, if it is known."""
+        return str(Name(PAIRWISE_KERNEL_FUNCTIONS).checked(value, name, sizes))
+
+
+class Gammas:
+    """What a field holds: a number for each space of a kernel, 0 where the kernel has none."""
+
+    def plain(self, value: tuple[float, ...]) -> list[float]:
+        """For JSON."""
+        return list(value)
+
+    def checked(self, value: Any, name: str, sizes: Sizes) -> tuple[float, ...]:
+        """The numbers, if they are such ones."""
+        if not isinstance(value, list) or not 1 <= len(value) <= MOST_GAMMAS:
+            raise ValueError(f"{name} is {value!r}; it must be a list of numbers")
+        return tuple(Number().checked(each, f"{name}.{i}", sizes) for i, each in enumerate(value))
+
+
+class KernelSettings(NamedTuple):
+    """Linear learners, and learners on the features that landmarks give: KernelTracker.
+
+    Attributes
+    ----------
+    n_features, units, basis
+        As of `TrackerSettings`.
+    learners : tuple of Row
+        Those that see differences, and those that see the features of each gamma.
+    kernel, degree, coef0
+        As the settings of these names.
+    n_landmarks : int
+    relative : bool
+        Gammas are in units of the data.
+    gammas : tuple of float
+    """
+
+    n_features: Annotated[int, Number(1, MOST, whole=True)]
+    units: Annotated[str, Name(UNITS)]
+    learners: Annotated[tuple[Row, ...], Rows()]
+    basis: Annotated[int, Number(1, MOST, whole=True)]
+    kernel: Annotated[str | Callable[..., Any], KernelName()]
+    degree: Annotated[float, Number()]
+    coef0: Annotated[float, Number()]
+    n_landmarks: Annotated[int, Number(1, MOST_LANDMARKS, whole=True)]
+    relative: Annotated[bool, Flag()]
+    gammas: Annotated[tuple[float, ...], Gammas()]
+
+    @property
+    def kind(self) -> str:
+        """Under which they are saved."""
+        return "kernel"
+
+    @property
+    def _kernel_views(self) -> list[str]:
+        return [KERNEL.format(i) for i in range(len(self.gammas))]
+
+    def build(self) -> Ensemble:
+        """The learners and their combiner, at their start."""
+        linear, of_kernel = self._plans()
+        rule = KernelRule(self.kernel, self.gammas, self.relative, self.degree, self.coef0)
+        return Ensemble(
+            self.n_features,
+            [
+                *(plan.build(scaled(self.units)) for plan in linear),
+                *(plan.build(True) for plan in of_kernel),
+            ],
+            [plan.view for plan in linear],
+            TRACKING,
+            KernelFeatures(self.n_features, self.n_landmarks, rule),
+        )
+
+    def _plans(self) -> tuple[list[SpacePlan], list[SpacePlan]]:
+        """The spaces of differences, and those of the kernel."""
+        linear = [row for row in self.learners if row.view in VIEWS]
+        others = [row for row in self.learners if row.view not in VIEWS]
+        of_kernel = plans_of(others, self.n_landmarks, basis=1)
+        return plans_of(linear, self.n_features, self.basis), of_kernel
+
+    def sizes(self) -> dict[str, int]:
+        """How many features each holder of state has."""
+        linear, of_kernel = self._plans()
+        own = {"views": self.n_features, "kernel": self.n_features}
+        return own | sizes_of([*linear, *of_kernel])
+
+    def smallest(self) -> "KernelSettings":
+        """The same for one feature, and one landmark."""
+        return self._replace(n_features=1, n_landmarks=1)
+
+    def check(self) -> None:
+        """Refuse what cannot be built, before anything is allocated."""
+        check_rows(self.learners, (*VIEWS, *self._kernel_views))
+        seen = dict.fromkeys((row.view, row.width > 0) for row in self.learners)
+        if [view for view, _ in seen if view not in VIEWS] != self._kernel_views:
+            raise ValueError(f"learners see {list(seen)}; expected are {self._kernel_views}, too")
+        self.smallest().build()

@@ -1,0 +1,1 @@
+"""Learners on disk: their settings, engines and arrays, and back."""
