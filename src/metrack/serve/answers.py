@@ -149,10 +149,26 @@ class Suggestion(BaseModel):
     b: Shown
 
 
+class Progress(BaseModel):
+    """How far judging has come."""
+
+    answers: Annotated[int, Field(description="sure ones, to the question of today")]
+    alike: int
+    unsure: int
+    question: Annotated[int, Field(description="1, and one more with each change that was noticed")]
+    auc: Annotated[float | None, Field(description="expected of pairs drawn at random")]
+    ahead: Annotated[
+        float | None,
+        Field(description="share of what is called alike that as many answers again may change"),
+    ]
+    stop: Annotated[bool, Field(description="whether that is little")]
+
+
 class Suggestions(BaseModel):
     """Pairs to judge next."""
 
     pairs: list[Suggestion]
+    progress: Progress
     version: int
 
 

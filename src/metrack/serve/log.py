@@ -40,6 +40,18 @@ class Receipt(NamedTuple):
     sequence: int  # of the last judgement of the metric
 
 
+class Told(NamedTuple):
+    """A judgement of a pair, and of which items it was."""
+
+    sequence: int
+    judge: str | None
+    a: str | None
+    b: str | None
+    y: int
+    points: bytes
+    corrects: int | None
+
+
 class Stretch(NamedTuple):
     """A stretch of the log."""
 
@@ -118,6 +130,16 @@ def read(
     corrected = np.array([each or 0 for each in corrects])
     columns = np.array(sequences), stacked, np.array(y), np.array(times)
     return Stretch(*columns, list(labels), corrected)
+
+
+def told(connection: Connection, metric: int, after: int, most: int) -> list[Told]:
+    """What follows a place in the log of pairs, and of which items it was."""
+    rows = connection.execute(
+        "SELECT sequence, judge, a, b, y, points, corrects FROM judgements WHERE metric = ? "
+        "AND sequence > ? ORDER BY sequence LIMIT ?",
+        (metric, after, most),
+    )
+    return [Told(*row) for row in rows]
 
 
 def _are_whole(rows: Sequence[tuple[Any, ...]], after: int, shape: tuple[int, int]) -> bool:

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
 
 from metrack.serve import items as item_rows
 from metrack.serve import judging, log, metric_rows
@@ -18,6 +17,7 @@ from metrack.serve.learning import Config, brought
 from metrack.serve.limits import NAME, Limits, Refused
 from metrack.serve.metric import Metric, footprint
 from metrack.serve.metric_rows import Row
+from metrack.serve.questions import AllQuestions, Questions
 from metrack.serve.teaching import Teaching
 from metrack.storage import StateError, from_bytes, to_bytes
 
@@ -40,6 +40,7 @@ class Registry:
         self.by_slot: defaultdict[int, set[int]] = defaultdict(set)
         self._making = threading.Lock()
         self.teaching = Teaching(database, n_threads)
+        self._questions = AllQuestions(self.teaching)
         self.refresh()
         self._sweep()
         database.attend(self)
@@ -343,20 +344,15 @@ class Registry:
             metric.cut = max(metric.cut, upto)
         return metric.cut
 
-    def suggest(self, metric: Metric, n_pairs: int, seed: int | None) -> tuple[list[Any], int]:
-        """Ids of pairs to judge next, and the version of the metric that says so."""
-        items = self.items_of(metric)
-        if len(items) < 2:
-            raise Refused(409, f"{metric.name!r} has {len(items)} items; put two at least")
+    def questions(self, metric: Metric) -> Questions:
+        """What judges are asked, up to the log."""
         if metric.config.kind.example != "pairs":
             example = metric.config.kind.example
             raise Refused(409, f"{metric.name!r} learns from {example}: it has no pairs to judge")
-        with metric.lock:
-            learning = self.teaching.readable(metric)
-            n_pairs = min(n_pairs, len(items) * (len(items) - 1) // 2)
-            rows = learning.learner.suggest_pairs(items.points, n_pairs, seed)
-            version = learning.sequence
-        return [(items.ids[i], items.ids[j]) for i, j in rows.tolist()], version
+        items = self.items_of(metric)
+        if len(items) < 2:
+            raise Refused(409, f"{metric.name!r} has {len(items)} items; put two at least")
+        return self._questions.of(metric, items)
 
     def export(self, metric: Metric) -> bytes:
         """The state of now, as a zip that ``metrack.load`` reads."""

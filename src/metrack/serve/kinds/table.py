@@ -28,7 +28,12 @@ def kind_of(name: str) -> Kind:
 
 def make(name: str, settings: dict[str, Any], n_features: int) -> Any:
     """A new learner, ready to learn."""
-    # What is learned again must draw the same numbers.
-    learner = estimator(name)(**{"random_state": 0, **settings})
+    learner = unstarted(name, settings)
     learner.start(n_features)
     return learner
+
+
+def unstarted(name: str, settings: dict[str, Any]) -> Any:
+    """A new learner that has seen nothing."""
+    # What is learned again must draw the same numbers.
+    return estimator(name)(**{"random_state": 0, **settings})

@@ -20,6 +20,7 @@ from metrack.serve.asking import (
     write,
 )
 from metrack.serve.databases.database import Connection
+from metrack.serve.items import Items
 from metrack.serve.limits import Refused
 from metrack.serve.metric import Metric
 from metrack.serve.registry import Registry
@@ -34,48 +35,51 @@ router = APIRouter()
     openapi_extra=taken(schemas.SuggestBody),
 )
 async def suggest(request: Request, name: str) -> Response:
-    """Pairs of items to judge next; none that this judge has answered lately."""
+    """Pairs of items to judge next, none that this judge has answered; and whether to go on."""
     asked = await asked_for(request, schemas.SuggestBody)
     registry, metric = registry_of(request), await metric_of(request)
     return to_json(await in_thread(_suggested, registry, metric, asked))
 
 
 def _suggested(registry: Registry, metric: Metric, asked: schemas.SuggestBody) -> dict[str, Any]:
+    questions, items = registry.questions(metric), registry.items_of(metric)
     done: set[frozenset[str]] = set()
     others: list[tuple[str, str]] = []
     if asked.judge is not None:
         with registry.database.reading() as connection:
             done = log.judged(connection, metric.number, asked.judge)
             others = said.shared(connection, metric.number, asked.judge)
-    pairs, version = registry.suggest(metric, asked.n + min(len(done), 1000), asked.seed)
-    fresh = [pair for pair in pairs if frozenset(pair) not in done][: asked.n]
-    items = registry.items_of(metric)
+    with questions.lock:
+        new, progress = questions.next(asked.n, done), questions.progress()
     there = [p for p in others if frozenset(p) not in done and set(p) <= items.rows.keys()]
-    mixed = _with_shared(fresh, there, metric.about.shared, asked.seed)
+    mixed = _with_shared(new, there, metric.about.shared, asked.n, asked.seed)
     with registry.database.reading() as connection:
-        shown = _faces(connection, registry, metric, [key for pair in mixed for key in pair])
-    return {"pairs": [{"a": shown[a], "b": shown[b]} for a, b in mixed], "version": version}
+        shown = _faces(connection, items, metric, [key for pair in mixed for key in pair])
+    pairs = [{"a": shown[a], "b": shown[b]} for a, b in mixed]
+    return {"pairs": pairs, "progress": progress._asdict(), "version": metric.version}
 
 
 def _with_shared(
-    fresh: list[tuple[str, str]], others: list[tuple[str, str]], share: float, seed: int | None
+    new: list[tuple[str, str]],
+    others: list[tuple[str, str]],
+    share: float,
+    n_pairs: int,
+    seed: int | None,
 ) -> list[tuple[str, str]]:
-    """Some pairs that others have answered, in the place of new ones."""
+    """Some pairs that others have answered, in the place of new ones and where these are few."""
     rng = np.random.default_rng(seed)
-    chosen = iter(rng.permutation(len(others)).tolist())
-    mixed = []
-    for pair in fresh:
-        other = next(chosen, None) if rng.random() < share else None
-        mixed.append(pair if other is None else others[other])
-    return list({frozenset(pair): pair for pair in mixed}.values())
+    known = [others[i] for i in rng.permutation(len(others))]
+    n_known = min(len(known), max(n_pairs - len(new), int(rng.binomial(n_pairs, share))))
+    mixed = [*new[: n_pairs - n_known], *known[:n_known]]
+    found = {frozenset(pair): pair for pair in (mixed[i] for i in rng.permutation(len(mixed)))}
+    return list(found.values())
 
 
 def _faces(
-    connection: Connection, registry: Registry, metric: Metric, keys: list[str]
+    connection: Connection, items: Items, metric: Metric, keys: list[str]
 ) -> dict[str, dict[str, Any]]:
     """Items as judges see them; of those that are gone, their ids alone."""
-    shown, items = item_rows.shown(connection, metric.number, keys), registry.items_of(metric)
-    rows = items.rows
+    shown, rows = item_rows.shown(connection, metric.number, keys), items.rows
     return {
         key: {
             "id": key,
@@ -84,6 +88,19 @@ def _faces(
         }
         for key, face in shown.items()
     }
+
+
+@router.get("/{name}/progress", dependencies=[read], response_model=answers.Progress)
+async def progress(request: Request, name: str) -> Response:
+    """How far judging has come, and whether to stop."""
+    registry, metric = registry_of(request), await metric_of(request)
+
+    def look() -> dict[str, Any]:
+        questions = registry.questions(metric)
+        with questions.lock:
+            return questions.progress()._asdict()
+
+    return to_json(await in_thread(look))
 
 
 @router.get("/{name}/judges", dependencies=[read], response_model=answers.Judges)
@@ -118,10 +135,11 @@ async def look_again(
     registry, metric = registry_of(request), await metric_of(request)
 
     def look() -> dict[str, Any]:
+        items = registry.items_of(metric)
         with registry.database.reading() as connection:
             found = said.answers(connection, metric.number, judge, before, n)
             keys = [key for each in found for key in (each.a, each.b)]
-            shown = _faces(connection, registry, metric, keys)
+            shown = _faces(connection, items, metric, keys)
         listed = [said.described(each) | _sides(each, shown) for each in found]
         return {"answers": listed}
 
@@ -136,10 +154,11 @@ async def disagreements(
     registry, metric = registry_of(request), await metric_of(request)
 
     def look() -> dict[str, Any]:
+        items = registry.items_of(metric)
         with registry.database.reading() as connection:
             found, n_all = said.disagreements(connection, metric.number, n)
             keys = [key for some in found for key in (some[0].a, some[0].b)]
-            shown = _faces(connection, registry, metric, keys)
+            shown = _faces(connection, items, metric, keys)
         listed = [
             _sides(some[0], shown) | {"answers": [_short(each) for each in some]} for some in found
         ]
