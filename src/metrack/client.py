@@ -27,11 +27,13 @@ class ServeError(Exception):
     Attributes
     ----------
     status : int
+    request : str or None
+        By which the server's log has it.
     """
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, request: str | None = None) -> None:
         super().__init__(f"{status}: {message}")
-        self.status = status
+        self.status, self.request = status, request
 
 
 class Receipt(NamedTuple):
@@ -228,7 +230,7 @@ class Client:
             if answer.status < 400:
                 return answer.body
             if answer.status not in AGAIN or attempt == self.retries:
-                raise ServeError(answer.status, _detail(answer.body))
+                raise ServeError(answer.status, _detail(answer.body), answer.request)
             time.sleep(max(_pause(attempt), answer.retry_after))
         raise AssertionError
 
@@ -248,7 +250,7 @@ class Client:
         data = answer.read()
         after = answer.headers.get("retry-after", "0")
         wait = min(float(after) if after.isdigit() else 0.0, LONGEST_WAIT)
-        return _Answer(answer.status, data, wait)
+        return _Answer(answer.status, data, wait, answer.headers.get("x-request-id"))
 
     def _json(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
@@ -276,6 +278,7 @@ class _Answer(NamedTuple):
     status: int
     body: bytes
     retry_after: float
+    request: str | None
 
 
 def _points_body(X: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from axe_core_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from metrack import Client
-from metrack.serve.auth import add_token
+from metrack.serve.tokens import add_token
 from tests.browser.conftest import fill
 
 DOT = base64.b64decode(

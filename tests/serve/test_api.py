@@ -1,10 +1,12 @@
 """What each route does, against a running server."""
 
+import asyncio
 import json
 import re
 import threading
 import time
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +15,13 @@ import pytest
 
 import metrack
 from metrack.client import ServeError
+from metrack.serve.auth import Door
+from metrack.serve.guard import Guard
+from metrack.serve.limits import Limits
 from metrack.storage import ForeignStateError
 from tests.serve.servers import judged, open_database
 
+DOCS = Path(__file__).parents[2] / "docs"
 ARROW = "application/vnd.apache.arrow.stream"
 
 
@@ -506,6 +512,51 @@ def test_figures_and_health(server, client, metric):
     assert f'metrack_judgements_acknowledged_total{{metric="{metric}"}} 10\n' in figures
     assert server.ask("GET", "/healthz").body == b"ok"
     assert server.ask("GET", "/readyz").body == b"ready learner"
+
+
+def test_a_refusal_names_its_request(server, client, metric):
+    path = f"/v1/metrics/{metric}"
+    for method, where, headers in (
+        ("POST", f"{path}/distance", {}),  # no body
+        ("GET", f"{path}?timeout=x", {}),
+        ("GET", "/v1/metrics/nope", {}),
+        ("GET", "/nowhere", {}),
+        ("GET", path, {"host": "elsewhere.example"}),  # at the door
+    ):
+        answer = server.ask(method, where, headers=headers)
+        assert answer.status >= 400
+        assert answer.json()["request"] == answer.headers["x-request-id"] != ""
+    ids = {server.ask("GET", path).headers["x-request-id"] for _ in range(20)}
+    assert len(ids) == 20
+    given = {"x-request-id": "proxy-17.a"}
+    assert server.ask("GET", path, headers=given).headers["x-request-id"] == "proxy-17.a"
+    odd = {"x-request-id": "a b" + "c" * 100}
+    assert server.ask("GET", path, headers=odd).headers["x-request-id"] not in odd.values()
+    with pytest.raises(ServeError) as caught:
+        client.describe("nope")
+    assert len(caught.value.request) == 12
+
+
+def test_an_error_of_the_server_is_found_in_its_log(caplog):
+    async def broken(scope, receive, send):
+        raise RuntimeError("broken")
+
+    headers = [(b"host", b"localhost"), (b"x-request-id", b"r-1")]
+    scope = {"type": "http", "method": "GET", "path": "/x", "headers": headers}
+    with pytest.raises(RuntimeError):
+        asyncio.run(Guard(broken, Door(None), Limits())(scope, None, None))
+    assert "request r-1: GET other failed" in caplog.text
+
+
+def test_the_dashboard_shows_figures_that_there_are(server, client, metric):
+    learn(client, metric, *judged(600))
+    figures = client.request("GET", "/metrics").decode()
+    known = set(re.findall(r"^(metrack_\w+){", figures, re.MULTILINE))
+    dashboard = json.loads((DOCS / "how-to" / "grafana-metrack.json").read_text(encoding="utf-8"))
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    used = set(re.findall(r"metrack_\w+", " ".join(asked)))
+    assert used <= known
+    assert len(used) > 8
 
 
 def test_description_has_all_routes(server):

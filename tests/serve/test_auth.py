@@ -9,7 +9,9 @@ import pytest
 
 from metrack import Client
 from metrack.client import ServeError
-from metrack.serve.auth import Tokens, add_token
+from metrack.serve.auth import Door
+from metrack.serve.limits import Refused
+from metrack.serve.tokens import Tokens, add_token, read_file
 
 HEALTH = {"/healthz", "/readyz"}
 PAGES = [
@@ -231,6 +233,7 @@ def test_a_browser_is_told_on_a_page_what_is_not_there(server, path):
         ("a read *\n", ":1: expected"),
         ("# comment\na read * 123\n", ":2: expected"),
         (f"a fly * {'0' * 64}\n", "scopes 'fly'"),
+        (f"a read * {'0' * 64} soon\n", "'soon' is no time"),
     ],
 )
 def test_wrong_token_files_are_refused(tmp_path, text, words):
@@ -257,3 +260,63 @@ def test_tokens_are_for_metrics_that_there_can_be(tmp_path, metrics):
         add_token(tmp_path / "t.txt", "ann", "read", metrics)
     assert not (tmp_path / "t.txt").exists()
     assert add_token(tmp_path / "t.txt", "ann", "read", "shop,films-2.0")
+
+
+def metrack_command(*arguments):
+    command = [Path(sysconfig.get_path("scripts")) / "metrack", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_tokens_are_listed_and_withdrawn(spawner, tmp_path):
+    file = tmp_path / "tokens.txt"
+    assert metrack_command("tokens", file).returncode == 1  # there is no such file
+    kept = add_token(file, "kept", "read", "shop")
+    gone = [add_token(file, "gone", "read", "*"), add_token(file, "gone", "read,admin", "*", 30)]
+    file.write_text(f"# of the team\n\n{file.read_text()}")
+    listed = metrack_command("tokens", file).stdout
+    assert [line.split()[0] for line in listed.splitlines()] == ["gone", "gone", "kept"]
+    assert "never expires" in listed
+    assert "expires 20" in listed
+    assert not any(token in listed for token in (kept, *gone))
+    server = spawner.start(tmp_path / "data", tokens=file).wait()
+    session = server.ask("POST", "/login", f"token={gone[0]}".encode()).headers["set-cookie"]
+    cookie = {"cookie": session.partition(";")[0]}
+    assert server.ask("GET", "/v1/metrics", headers=cookie).status == 200
+    assert metrack_command("tokens", file, "--withdraw", "gone").stdout == "withdrawn: 2 of gone\n"
+    assert file.read_text().startswith("# of the team\n")
+    assert file.stat().st_mode & 0o077 == 0
+    end = time.monotonic() + 30
+    while server.ask("GET", "/v1/metrics", headers=bearer(gone[1])).status == 200:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert server.ask("GET", "/v1/metrics", headers=cookie).status == 401  # its session, too
+    assert server.ask("GET", "/v1/metrics", headers=bearer(kept)).status == 200
+    again = metrack_command("tokens", file, "--withdraw", "gone")
+    assert again.returncode == 2
+    assert "no token of 'gone'" in again.stderr
+    server.end()
+
+
+def test_a_token_expires(tmp_path, monkeypatch):
+    token = add_token(tmp_path / "t.txt", "ann", "read", "*", days=2)
+    door, headers = Door(Tokens(tmp_path / "t.txt")), bearer(token)
+    assert door.identify("GET", headers).name == "ann"
+    session = door.log_in(token, {})
+    cookie = {"cookie": f"metrack_session={session}"}
+    assert door.identify("GET", cookie).name == "ann"
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 2 * 86400 + 1)
+    for wrong in (headers, cookie):
+        with pytest.raises(Refused, match="token of ann has expired") as caught:
+            door.identify("GET", wrong)
+        assert caught.value.status == 401
+    with pytest.raises(Refused, match="has expired"):
+        door.log_in(token, {})
+    (entry,) = read_file(tmp_path / "t.txt")
+    assert "expired 20" in entry.described()
+
+
+@pytest.mark.parametrize("days", [0, -1, float("nan"), 1e9])
+def test_tokens_last_for_some_days(tmp_path, days):
+    with pytest.raises(ValueError, match="for some days"):
+        add_token(tmp_path / "t.txt", "ann", "read", "*", days)

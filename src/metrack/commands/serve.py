@@ -1,7 +1,8 @@
-"""``metrack serve`` and its tokens."""
+"""``metrack serve``, its tokens, and what is well with its folder."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,8 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog="Example: metrack token tokens.txt clicks --scopes write --metrics shop")(
         token
     )
+    app.command(epilog="Example: metrack tokens tokens.txt --withdraw clicks")(tokens)
+    app.command(epilog="Example: metrack doctor data")(doctor)
 
 
 def serve(
@@ -109,23 +112,71 @@ def _needing(extra: str) -> Iterator[None]:
         raise ImportError(f"metrack serve needs: {needed} ({error})") from None
 
 
+FILE = typer.Argument(help="File of tokens, made if missing; or postgresql://...")
+
+
 def token(
-    file: Annotated[
-        str, typer.Argument(help="File of tokens, made if missing; or postgresql://...")
-    ],
+    file: Annotated[str, FILE],
     name: Annotated[str, typer.Argument(help="Whose token it is.")],
     scopes: Annotated[
         str, typer.Option(help="read, write and admin, with commas between.")
     ] = "read,write",
     metrics: Annotated[str, typer.Option(help="Names with commas between, or * for all.")] = "*",
+    days: Annotated[
+        float | None, typer.Option(help="Days until it expires; without, it never does.")
+    ] = None,
 ) -> None:
     """Make a token for metrack serve; only its digest is kept, so note it down."""
     if "://" in file:
         with _needing("postgres"):
             from metrack.serve.databases.tokens import add_to_database
 
-            typer.echo(add_to_database(file, name, scopes, metrics))
+            typer.echo(add_to_database(file, name, scopes, metrics, days))
     else:
-        from metrack.serve.auth import add_token
+        from metrack.serve.tokens import add_token
 
-        typer.echo(add_token(Path(file), name, scopes, metrics))
+        typer.echo(add_token(Path(file), name, scopes, metrics, days))
+
+
+def tokens(
+    file: Annotated[str, typer.Argument(help="File of tokens; or postgresql://...")],
+    withdraw: Annotated[
+        str | None, typer.Option(help="Withdraw all tokens of this name, within a second.")
+    ] = None,
+) -> None:
+    """List the tokens of metrack serve, or withdraw some."""
+    from metrack.serve import tokens as in_file
+
+    if "://" in file:
+        with _needing("postgres"):
+            from metrack.serve.databases import tokens as rows
+        entries, take_back = partial(rows.read_from_database, file), rows.withdraw_from_database
+        gone = None if withdraw is None else take_back(file, withdraw)
+    else:
+        entries = partial(in_file.read_file, Path(file))
+        gone = None if withdraw is None else in_file.withdraw(Path(file), withdraw)
+    if gone == 0:
+        raise ValueError(f"{file} has no token of {withdraw!r}; metrack tokens {file} lists them")
+    if gone:
+        typer.echo(f"withdrawn: {gone} of {withdraw}")
+    elif found := in_file.listed(entries()):
+        typer.echo(found)
+    else:
+        typer.echo(f"no tokens; make one: metrack token {file} NAME")
+
+
+def doctor(
+    folder: Annotated[Path, typer.Argument(help="Folder of metrack serve.")],
+) -> None:
+    """Check a server's folder - log, states, disk, clock - and say what to do; changes nothing.
+
+    The server may be running. Ends with 1 where something is wrong.
+    """
+    with _needing("serve"):
+        from metrack.serve.doctor import examined
+
+    found = list(examined(folder))
+    for each in found:
+        typer.echo(f"{each.level:<5} {each.what}: {each.text}")
+    if any(each.level == "wrong" for each in found):
+        raise typer.Exit(1)

@@ -261,3 +261,4 @@ class Problem(BaseModel):
     """Why a request was refused, and what to do."""
 
     detail: str
+    request: Annotated[str, Field(description="by which the server's log has it")]

@@ -63,6 +63,7 @@ def make_app(registry: Registry, door: Door) -> Guard:
     app.add_exception_handler(TimeoutError, _late)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _failed)
+    app.add_exception_handler(Exception, _broken)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     guard = Guard(app, door, registry.limits)
     _add_health(app, registry, guard)
@@ -78,14 +79,14 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _late(request: Request, error: Exception) -> Response:
     said = "the database does not answer; send it again, with the same ids"
-    return JSONResponse({"detail": said}, 503, {"retry-after": "2"})
+    return _problem(request, said, 503, {"retry-after": "2"})
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     wrong = error.errors()[0]  # without what was sent
     where = ".".join(map(str, wrong["loc"]))
-    return JSONResponse({"detail": f"{where}: {wrong['msg']}"}, 422)
+    return _problem(request, f"{where}: {wrong['msg']}", 422, {})
 
 
 async def _failed(request: Request, error: Exception) -> Response:
@@ -93,11 +94,16 @@ async def _failed(request: Request, error: Exception) -> Response:
     return _problem(request, error.detail, error.status_code, dict(error.headers or {}))
 
 
+async def _broken(request: Request, error: Exception) -> Response:
+    return _problem(request, "an error of the server: its log has more, by this request", 500, {})
+
+
 def _problem(request: Request, detail: str, status: int, headers: dict[str, str]) -> Response:
     """What is wrong: as a page, where a browser asked for one, else as JSON."""
     for_page = "text/html" in request.headers.get("accept", "")
     if not for_page or request.url.path.startswith(PREFIX):
-        return JSONResponse({"detail": detail}, status, headers)
+        told = {"detail": detail, "request": request.scope["request_id"]}
+        return JSONResponse(told, status, headers)
     body, policy = pages.problem(detail)
     return HTMLResponse(body, status, {**headers, "content-security-policy": policy})
 

@@ -1,6 +1,9 @@
 """What every request passes: who asks, how large it is; and what every answer carries."""
 
 import json
+import logging
+import re
+import secrets
 import time
 from collections import Counter
 from http import HTTPStatus
@@ -13,6 +16,10 @@ from metrack.serve import pages
 from metrack.serve.auth import COOKIE, SESSION_SECONDS, Door
 from metrack.serve.limits import Limits, Refused
 
+logger = logging.getLogger(__name__)
+
+REQUEST = "x-request-id"
+REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # of a proxy, else our own
 OPEN = frozenset({"/healthz", "/readyz"})
 LOGIN = "/login"
 POLICY = (
@@ -57,6 +64,8 @@ class Guard:
             await self.app(scope, receive, send)
             return
         start, status = time.monotonic(), 500
+        scope["request_id"] = request = _request_id(scope)
+        carried = HEADERS | {REQUEST: request}
 
         async def send_more(message: Message) -> None:
             nonlocal status
@@ -67,7 +76,7 @@ class Guard:
                     *message["headers"],
                     *(
                         (k.encode(), v.encode())
-                        for k, v in HEADERS.items()
+                        for k, v in carried.items()
                         if k.encode() not in own
                     ),
                 ]
@@ -77,8 +86,11 @@ class Guard:
             await self._admit(scope, receive, send_more)
         except Refused as refused:
             await _answer(scope, refused, send_more)
+        except Exception:
+            logger.error("request %s: %s %s failed", request, scope["method"], _route(scope))
+            raise
         finally:
-            route = getattr(scope.get("route"), "path", "other")
+            route = _route(scope)
             self.requests[route, status] += 1
             self.seconds[route] += time.monotonic() - start  # type: ignore[assignment]
 
@@ -145,11 +157,21 @@ class _Body:
                 return b"".join(parts)
 
 
+def _request_id(scope: Scope) -> str:
+    """By which an answer is found in the log: a proxy's, or our own."""
+    given: bytes = dict(scope["headers"]).get(REQUEST.encode(), b"")
+    return given.decode() if REQUEST_ID.fullmatch(given) else secrets.token_hex(6)
+
+
+def _route(scope: Scope) -> str:
+    return getattr(scope.get("route"), "path", "other")
+
+
 async def _answer(scope: Scope, refused: Refused, send: Send) -> None:
     headers = dict(scope["headers"])
     by_browser = b"text/html" in headers.get(b"accept", b"")
     found: dict[str, str] = {"content-type": "application/json"}
-    body = json.dumps({"detail": refused.message})
+    body = json.dumps({"detail": refused.message, "request": scope["request_id"]})
     if refused.status == HTTPStatus.UNAUTHORIZED:
         found["www-authenticate"] = "Bearer"
         if by_browser:

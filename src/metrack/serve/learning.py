@@ -70,7 +70,7 @@ class Learning:
         try:
             state = saved()
             if state is not None:
-                return cls._unpack(config, state)
+                return cls.of_state(config, state)
         except CorruptStateError as error:
             if cut:
                 raise
@@ -83,7 +83,8 @@ class Learning:
         return cls.new(config)
 
     @classmethod
-    def _unpack(cls, config: Config, state: State) -> Self:
+    def of_state(cls, config: Config, state: State) -> Self:
+        """As it was packed."""
         learner = unpack(state, None, "the saved state")
         saved = state.content["serve"]
         if "series" not in saved["course"]:
@@ -221,7 +222,7 @@ def brought(state: State) -> Learning:
     if "serve" not in state.content:
         return found
     try:
-        return Learning._unpack(found.config, state)
+        return Learning.of_state(found.config, state)
     except WRONG as error:
         raise CorruptStateError(f"the zip describes no course of learning: {error}") from error
 

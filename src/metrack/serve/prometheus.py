@@ -13,6 +13,8 @@ PER_METRIC = {
     "pairs": ("pairs_learned_total", "counter", "Pairs learned from."),
     "loss": ("loss", "gauge", "Mean loss of the last 256 pairs."),
     "plain_loss": ("plain_loss", "gauge", "The same of plain distance."),
+    "accuracy": ("accuracy", "gauge", "Of the last 256 pairs, the share predicted rightly."),
+    "auc": ("auc", "gauge", "Of the last 256 pairs, as they were predicted."),
     "effective_window": ("effective_window_pairs", "gauge", "Pairs that the metric rests on."),
     "last_change": ("last_change_pair", "gauge", "Pair at which a change was last noticed."),
 }

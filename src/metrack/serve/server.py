@@ -11,12 +11,13 @@ from threadpoolctl import threadpool_limits
 
 from metrack.files import lock_file
 from metrack.serve.app import make_app
-from metrack.serve.auth import Door, Known, Tokens
+from metrack.serve.auth import Door, Known
 from metrack.serve.copying import copy_all
 from metrack.serve.databases.database import Database
 from metrack.serve.databases.sqlite import SQLite
 from metrack.serve.limits import Limits
 from metrack.serve.registry import Registry
+from metrack.serve.tokens import Tokens
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 GRACE = 2  # seconds for open connections at the end
