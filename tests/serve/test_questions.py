@@ -10,7 +10,7 @@ from metrack.serve import questions
 from metrack.serve.items import Items, NewItems
 from metrack.serve.learning import Config, Learning
 from metrack.serve.log import Told
-from metrack.serve.questions import Questions
+from metrack.serve.questions import Questions, standing
 from tests.serve.servers import stretch_of
 from tests.serve.test_api import refused
 
@@ -49,7 +49,6 @@ def test_answers_are_taught_as_an_active_tracker_is(items):
         found.follow(some)
         asker.teach(rows[start : start + 10], [each.y for each in some])
     assert found.progress() == asker.progress()
-    assert found.sequence == 60
     assert found.next(5, set()) == [(IDS[i], IDS[j]) for i, j in asker.query(5).tolist()]
 
 
@@ -62,27 +61,43 @@ def test_what_names_no_judge_is_learned_and_no_answer(items):
 
 
 def test_long_logs_are_known_and_their_end_is_taught(items, monkeypatch):
-    monkeypatch.setattr(questions, "TAUGHT", 30)
     rows = random_rows(100)
-    found = Questions(CONFIG, items)
+    whole, found = Questions(CONFIG, items), Questions(CONFIG, items)
+    whole.follow(told(rows))
+    monkeypatch.setattr(questions, "TAUGHT", 30)
     found.follow(told(rows))
     assert found.progress().answers == 100
-    assert 0 < found.asker.n_implied < 30 * 16 * 4
+    assert found.progress().ahead is not None
+    assert 0 < found.asker.n_implied < whole.asker.n_implied
     known = {frozenset(pair) for pair in rows}
     new = [frozenset(IDS.index(key) for key in pair) for pair in found.next(200, set())]
     audits = sum(pair in known for pair in new)
     assert audits < len(new)
 
 
-def test_a_correction_takes_the_place_of_what_was_said(items):
-    rows = random_rows(40)
-    found = Questions(CONFIG, items)
-    found.follow(told(rows))
-    before = found.asker.tracker.pair_distance(POINTS[np.array(rows)])
-    (wrong,) = told(rows[:1], 41, y=[-told(rows[:1])[0].y], corrects=1)
-    found.follow([wrong])
-    assert found.sequence == 41
-    assert not np.array_equal(found.asker.tracker.pair_distance(POINTS[np.array(rows)]), before)
+def test_a_correction_takes_the_place_of_what_was_said():
+    rows = random_rows(4)
+    some = told(rows, y=[1, 1, -1, 1])
+    (again,) = told(rows[1:2], 5, judge="bob", y=[-1], corrects=2)
+    (once_more,) = told(rows[1:2], 6, y=[0], corrects=5)
+    (older,) = told(rows[:1], 7, corrects=-3)  # of what is not read any more
+    found = standing([*some, again, once_more, older])
+    assert [(each.sequence, each.judge, each.y) for each in found] == [
+        *((1, "ann", 1), (2, "ann", 0), (3, "ann", -1), (4, "ann", 1)),
+    ]
+
+
+def test_judges_who_disagree_do_not_make_it_another_question(items):
+    rows = random_rows(80)
+    both, alone = Questions(CONFIG, items), Questions(CONFIG, items)
+    alone.follow(told(rows))
+    both.follow(told(rows))
+    contrary = [-each.y for each in told(rows)]
+    both.follow(told(rows, 81, judge="bob", y=contrary))
+    assert both.progress().question == 1
+    assert both.progress().answers == alone.progress().answers == 80
+    alone.follow(told(rows, 81, y=contrary))  # the same judge means something else by now
+    assert alone.progress().question == 2
 
 
 def test_pairs_that_nobody_answered_come_again_when_there_are_no_others(items):
@@ -132,8 +147,16 @@ def test_judging_goes_on_after_a_kill_as_if_there_had_been_none(spawner, tmp_pat
     server = spawner.start(tmp_path / "data").wait()
     with Client(server.url) as client:
         assert progress(client, "m") == before
+        wrong = json.dumps({"sequence": 1, "y": -told(rows)[0].y, "judge": "ann"}).encode()
+        client.request("POST", "/v1/metrics/m/corrections", wrong)
+        corrected = progress(client, "m")
+        assert corrected["answers"] == 60
+        assert corrected["alike"] == before["alike"] - told(rows)[0].y
+        client.request("DELETE", "/v1/metrics/m/log?upto=30")
+        client.feedback("m", [(IDS[0], IDS[1])], [1], judge="ann")
+        assert progress(client, "m")["answers"] == 61  # as long as it runs
         asked = client._json("POST", client._path("m", "suggest"), {"n": 3, "judge": "bob"})
-        assert asked["progress"] == before
+        assert asked["progress"]["answers"] == 61
         assert len(asked["pairs"]) == 3
     server.end()
 

@@ -11,7 +11,7 @@ SCRIPTS = (
     *("common", "charts", "tables", "words", "faces"),  # what pages share
     *("index", "new"),
     *("metric", "course", "around", "files"),
-    *("judge", "queue", "pairs", "review", "differences"),
+    *("judge", "queue", "pairs", "review", "differences", "progress"),
 )
 STATIC = {"style.css": CSS, **{f"{name}.js": JS for name in SCRIPTS}}
 LOGIN_STYLE = """

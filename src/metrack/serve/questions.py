@@ -7,6 +7,7 @@ reads the log as the metric does; judges' answers are taught to it, with all tha
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from metrack.serve.teaching import Teaching
 
 KEPT = 8  # metrics whose questions are kept; each has some copies of its tracker
 NUMBERS = 4_000_000  # of points that are read from a log at once
-TAUGHT = 400  # answers of those; earlier ones are known, and teach nothing but themselves
+TAUGHT = 400  # answers of those; of earlier ones, most teach nothing but themselves
 AT_A_TIME = 10  # answers that are taught at once, or a quarter of those before
 SHOWN = 100_000  # items that a new tracker is shown, at most
 
@@ -50,6 +51,7 @@ class Questions:
         self.asker = ActiveTracker(tracker, items.points)
         self.lock = threading.Lock()  # held by whoever uses what there is
         self._open: dict[frozenset[str], Pair] = {}  # asked, and not answered so far
+        self._judges: dict[frozenset[str], str] = {}  # the first who has answered
 
     def recall(self, told: Sequence[Told]) -> None:
         """Know answers that the tracker has learned."""
@@ -59,36 +61,37 @@ class Questions:
 
     def follow(self, told: Sequence[Told]) -> None:
         """Learn what the log has more, in its order."""
-        answers = [i for i, each in enumerate(told) if self._is_answer(each)]
-        taught_from = answers[-TAUGHT] if len(answers) > TAUGHT else 0
-        self._observe(told[:taught_from])
-        self.recall(told[:taught_from])
-        some: list[Told] = []
-        for each in told[taught_from:]:
-            if some and (self._is_answer(each) != self._is_answer(some[0]) or each.corrects):
-                self._learn(some)
-                some = []
-            some.append(each)
-        self._learn(some)
-        self.sequence = told[-1].sequence
+        n_left = sum(map(self._is_answer, told))
+        for is_answer, group in groupby(told, self._is_answer):
+            some = list(group)
+            if is_answer:
+                self._teach(some, n_left - TAUGHT)
+                n_left -= len(some)
+            else:
+                self._observe(some)
 
     def _is_answer(self, told: Told) -> bool:
-        """Whether a judge has said it of items."""
-        known = self.items.rows
-        return told.judge is not None and told.a in known and told.b in known and told.a != told.b
+        """Whether a judge has said it of items, the first to be asked about them.
 
-    def _learn(self, some: Sequence[Told]) -> None:
-        """All answers, of which only the first may be a correction, or none of them is one."""
-        if some and some[0].corrects:
-            self.asker.tracker.forget(self._points(some[:1]))
-        if some and self._is_answer(some[0]):
-            start = 0
-            while start < len(some):
-                stop = start + max(AT_A_TIME, self.asker.n_answers // 4)
-                self.asker.teach(*self._rows(some[start:stop]))
-                start = stop
-        else:
-            self._observe(some)
+        Where another judge disagrees, the question is the same: it is learned, and no more.
+        """
+        known = self.items.rows
+        if told.judge is None or told.a not in known or told.b not in known or told.a == told.b:
+            return False
+        return self._judges.setdefault(frozenset((told.a, told.b)), told.judge) == told.judge
+
+    def _teach(self, answers: Sequence[Told], n_early: int) -> None:
+        """Teach answers in blocks; of the blocks among the early ones, the last answer alone."""
+        start = 0
+        while start < len(answers):
+            stop = start + max(AT_A_TIME, self.asker.n_answers // 4)
+            block = answers[start:stop]
+            if stop <= n_early:
+                self._observe(block[:-1])
+                self.recall(block[:-1])
+                block = block[-1:]
+            self.asker.teach(*self._rows(block))
+            start = stop
 
     def _observe(self, told: Sequence[Told]) -> None:
         sure = [each for each in told if each.y]
@@ -132,36 +135,75 @@ class AllQuestions:
     def __init__(self, teaching: Teaching) -> None:
         self.teaching = teaching
         self._lock = threading.Lock()
+        self._making: dict[int, threading.Lock] = {}  # by the numbers of metrics, as what is kept
         self._kept: OrderedDict[int, Questions] = OrderedDict()
 
     def of(self, metric: Metric, items: Items) -> Questions:
         """Those of a metric, up to its log; it may take seconds the first time."""
-        most = max(TAUGHT, NUMBERS // (2 * metric.config.n_features))
         with self._lock:
+            making = self._making.setdefault(metric.number, threading.Lock())
+        with making:
             found = self._kept.get(metric.number)
-            if found is None or found.items is not items or metric.sequence - found.sequence > most:
-                found = self._begun(metric, items, most)
+            if found is None or found.items is not items or not self._follow(metric, found):
+                found = self._begun(metric, items)
+                self._follow(metric, found)
+        with self._lock:
             self._kept[metric.number] = found
             self._kept.move_to_end(metric.number)
             while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        with found.lock:
-            while told := self._told(metric, found.sequence, most):
-                found.follow(told)
+                gone, _ = self._kept.popitem(last=False)
+                self._making.pop(gone, None)
         return found
 
-    def _told(self, metric: Metric, after: int, most: int) -> list[Told]:
-        with self.teaching.database.reading() as connection:
-            return log.told(connection, metric.number, after, most)
-
-    def _begun(self, metric: Metric, items: Items, most: int) -> Questions:
+    def _begun(self, metric: Metric, items: Items) -> Questions:
+        """From the log alone, where it is whole and not too long."""
+        most = _most_read(metric)
         if metric.cut == 0 and metric.sequence <= most:
-            return Questions(metric.config, items)
-        with metric.lock:
-            found = Questions(metric.config, items, self.teaching.readable(metric))
-        earlier = self._told(metric, found.sequence - most, most)
-        found.recall([each for each in earlier if each.sequence <= found.sequence])
+            found = Questions(metric.config, items)
+            told = self._told(metric, 0)
+            found.follow(standing(told))
+        else:
+            with metric.lock:
+                found = Questions(metric.config, items, self.teaching.readable(metric))
+            told = self._told(metric, found.sequence - most)
+            told = [each for each in told if each.sequence <= found.sequence]
+            found.recall(standing(told))
+        if told:
+            found.sequence = told[-1].sequence
         return found
+
+    def _follow(self, metric: Metric, found: Questions) -> bool:
+        """Take what the log has more; False where that means to begin anew."""
+        if metric.sequence - found.sequence > _most_read(metric):
+            return False
+        with found.lock:
+            while told := self._told(metric, found.sequence):
+                if any(each.corrects for each in told):
+                    return False
+                found.follow(told)
+                found.sequence = told[-1].sequence
+        return True
+
+    def _told(self, metric: Metric, after: int) -> list[Told]:
+        with self.teaching.database.reading() as connection:
+            return log.told(connection, metric.number, after, _most_read(metric))
+
+
+def _most_read(metric: Metric) -> int:
+    """Judgements that are read of a log at once."""
+    return max(TAUGHT, NUMBERS // (2 * metric.config.n_features))
+
+
+def standing(told: Sequence[Told]) -> list[Told]:
+    """With each correction in the place of what it corrects."""
+    at = {each.sequence: each for each in told if not each.corrects}
+    first: dict[int, int] = {}  # what was corrected first, of each correction
+    for each in told:
+        if each.corrects:
+            first[each.sequence] = root = first.get(each.corrects, each.corrects)
+            if root in at:
+                at[root] = at[root]._replace(y=each.y)
+    return list(at.values())
 
 
 def _new(config: Config, n_items: int) -> Any:

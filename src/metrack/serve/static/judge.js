@@ -3,6 +3,7 @@
 import { api, ask, element, find, metric, problem } from "/static/common.js";
 import { nameFeatures } from "/static/faces.js";
 import { showPair } from "/static/pairs.js";
+import { part, said } from "/static/progress.js";
 import { Queue, bodyOf, newId, sendAnswer } from "/static/queue.js";
 import { lookAgain, settle } from "/static/review.js";
 
@@ -22,7 +23,12 @@ async function next() {
 function show() {
   for (const id of ["alike", "other", "unsure"]) find(id).disabled = shown === null;
   find("undo").disabled = held === null;
-  find("count").textContent = n_answers ? `${n_answers} answered` : "";
+  find("count").textContent = n_answers ? `${n_answers} answered in this session.` : "";
+  if (queue.progress !== null) {
+    find("progress").value = part(queue.progress);
+    find("how-far").textContent = said(queue.progress);
+    find("how-far").className = queue.progress.stop ? "enough" : "soft";
+  }
   if (shown === null) find("pair").replaceChildren(element("p", "All pairs that were suggested are judged. Thank you.", { class: "panel" }));
   else showPair(find("pair"), shown);
 }

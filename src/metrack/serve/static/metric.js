@@ -2,6 +2,7 @@
 
 import { ago, api, ask, element, find, metric, oneAtATime, percent, problem, short, today, whole } from "/static/common.js";
 import { nearest, picture } from "/static/around.js";
+import { part, said } from "/static/progress.js";
 import { choices, predictions, relies, whatChanged } from "/static/course.js";
 
 let now = null, course = null;
@@ -34,7 +35,14 @@ function facts() {
 }
 
 async function judges() {
+  if (now.learns_from !== "pairs") return;
   const found = await ask("GET", api("/judges"));
+  find("how-far").hidden = !found.judges.length || !find("items").children.length;
+  if (!find("how-far").hidden) {
+    const progress = await ask("GET", api("/progress"));
+    find("progress").value = part(progress);
+    find("progress-said").textContent = said(progress);
+  }
   find("judges").replaceChildren(...found.judges.map((each) => {
     const row = element("tr");
     row.append(...[each.judge, whole(each.alike), whole(each.not_alike), whole(each.unsure)].map((text) => element("td", text)));

@@ -12,6 +12,7 @@ export class Queue {
     this.judge = judge;
     this.pairs = [];
     this.fetching = null;
+    this.progress = null; // how far judging has come, when it was last asked
   }
 
   // Neither what is shown, waits or was just answered: the server does not know of these yet.
@@ -24,7 +25,8 @@ export class Queue {
   }
 
   async more(taken) {
-    const { pairs } = await ask("POST", api("/suggest"), { n: AHEAD, judge: this.judge() });
+    const { pairs, progress } = await ask("POST", api("/suggest"), { n: AHEAD, judge: this.judge() });
+    this.progress = progress;
     const known = new Set([...taken(), ...this.pairs].filter(Boolean).map(key));
     const found = pairs.filter((pair) => !known.has(key(pair)));
     for (const pair of found) if (Math.random() < 0.5) [pair.a, pair.b] = [pair.b, pair.a]; // no side is preferred
