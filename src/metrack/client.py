@@ -155,13 +155,27 @@ class Client:
         vectors: ArrayLike,
         texts: Sequence[str | None] | None = None,
         images: Sequence[str | None] | None = None,
+        records: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> int:
-        """Add items or change them; returns how many there are."""
+        """Add items or change them, with what judges see of them; returns how many there are.
+
+        Parameters
+        ----------
+        name : str
+        ids : sequence of str
+        vectors : array (n_items, n_features)
+        texts, images : sequence of str, optional
+            Images by their addresses.
+        records : sequence of dict, optional
+            Fields by name, which judges see side by side.
+        """
         body: dict[str, Any] = {"ids": list(ids), "vectors": np.asarray(vectors, float).tolist()}
         if texts is not None:
             body["texts"] = list(texts)
         if images is not None:
             body["images"] = list(images)
+        if records is not None:
+            body["records"] = [None if each is None else dict(each) for each in records]
         return int(self._json("PUT", self._path(name, "items"), body)["items"])
 
     def distance(self, name: str, pairs: Any) -> Floats:

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
+from docs.figures import make_serve_pictures as filled
 from metrack import Client
 from tests.serve.conftest import spawner as spawner
 
@@ -13,6 +14,39 @@ if "METRACK_BROWSER" not in os.environ:
     collect_ignore_glob = ["test_*.py"]
 
 FEATURES = ["price", "size", "age", "colour"]
+
+
+class Watched:
+    """A page, and all that went wrong on it."""
+
+    def __init__(self, browser, server, **look):
+        self.context = browser.new_context(base_url=server.url, **look)
+        filled.with_images(self.context)
+        self.page = self.context.new_page()
+        self.wrong = []
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("request", self._asked)
+        self.urls = server.url, filled.ADDRESS, "data:"
+
+    def _heard(self, message):
+        if message.type in ("error", "warning"):
+            self.wrong.append(message.text)
+
+    def _asked(self, request):
+        if not request.url.startswith(self.urls):
+            self.wrong.append(f"asked {request.url}")
+
+    def open(self, path):
+        self.page.goto(path)
+        return self.page
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.context.close()
+        assert self.wrong == []
 
 
 @pytest.fixture(scope="session")
@@ -26,8 +60,8 @@ def browser():
         found.close()
 
 
-def fill(client, name="shop", n_pairs=3000):
-    """A metric of 60 items: what is alike changes from price to size."""
+def fill(client, name, n_pairs=0):
+    """A metric of 60 items; with judgements, what is alike changes from price to size."""
     rng = np.random.default_rng(0)
     points = rng.normal(size=(60, 4))
     client.create(name, 4, features=FEATURES)
@@ -44,9 +78,10 @@ def fill(client, name="shop", n_pairs=3000):
 
 @pytest.fixture(scope="session")
 def server(spawner, tmp_path_factory):
+    """With 500 items as images, as texts and as records; and a metric without anything."""
     found = spawner.start(tmp_path_factory.mktemp("serve") / "data").wait()
     with Client(found.url) as client:
-        fill(client)
+        filled.filled(client)
         client.create("empty", 2)
     yield found
     found.end()

@@ -40,6 +40,6 @@ def health(described: dict[str, Any]) -> Health:
     if loss is not None and plain_loss is not None and loss > WORSE * plain_loss:
         return Health("watch", "No better than plain distance on the latest judgements.")
     if described["accuracy"] is not None:
-        right = f"{described['accuracy']:.0%}"
-        return Health("good", f"Well: {right} of the latest judgements were as predicted.")
+        right = int(100.0 * described["accuracy"] + 0.5)  # as the page rounds
+        return Health("good", f"Well: {right} % of the latest judgements were as predicted.")
     return Health("good", "Well: it learns as judgements come.")

@@ -7,17 +7,23 @@ import { caption, thumbnail } from "/static/faces.js";
 const scatter = new Scatter(find("embedding"));
 let seen = null; // the last picture
 
-function place() {
-  const part = seen.before === null ? 1 : Number(find("slide").value) / 100;
-  return seen.points.map((point, i) => point.map((value, k) => (part === 1 ? value : (1 - part) * seen.before[i][k] + part * value)));
+// Each picture fills the frame: what matters is what lies near to what.
+function fitted(points) {
+  const most = Math.max(1e-12, ...points.flat().map(Math.abs));
+  return points.map((point) => point.map((value) => value / most));
 }
 
-const show = (quick) => {
-  const label = `Items in the plane, version ${seen.version}`;
-  const all = seen.before === null ? seen.points : [...seen.points, ...seen.before];
-  const most = Math.max(1e-12, ...all.flat().map(Math.abs)); // one scale, so that the slider moves items alone
-  scatter.show(seen.ids, place(), label, find("item").value, most, quick);
-};
+function place() {
+  const part = seen.before === null ? 1 : Number(find("slide").value) / 100;
+  const now = fitted(seen.points);
+  if (part === 1) return now;
+  const before = fitted(seen.before);
+  return now.map((point, i) => point.map((value, k) => (1 - part) * before[i][k] + part * value));
+}
+
+function show(quick) {
+  scatter.show(seen.ids, place(), `Items in the plane, version ${seen.version}`, find("item").value, quick);
+}
 
 export async function picture() {
   seen = await ask("GET", api("/embedding?n=500"));

@@ -18,7 +18,7 @@ function canvas(where, label, height = H) {
   return [svg, width];
 }
 
-const steps = [1, 2, 5, 10];
+const HALF = 0.5, steps = [1, 2, 5, 10];
 
 function ticks(most, n = 4) {
   const rough = most / n, power = 10 ** Math.floor(Math.log10(rough));
@@ -41,10 +41,10 @@ function between(from, to, isTime) {
   return found.length ? found : [from];
 }
 
-function axes([svg, W], xLeast, xMost, yMost, words, isTime = false) {
+function axes([svg, W], [xLeast, xMost], [yLeast, yMost], words, isTime = false) {
   const x = (value) => LEFT + (W - LEFT - RIGHT) * ((value - xLeast) / Math.max(1e-9, xMost - xLeast));
-  const y = (value) => H - BOTTOM - (H - TOP - BOTTOM) * (value / yMost);
-  for (const at of ticks(yMost)) {
+  const y = (value) => H - BOTTOM - (H - TOP - BOTTOM) * ((value - yLeast) / (yMost - yLeast));
+  for (const at of between(yLeast, yMost, false)) {
     svg.append(draw("line", { x1: LEFT, x2: W - RIGHT, y1: y(at), y2: y(at), class: "axis" }));
     svg.append(draw("text", { x: LEFT - 6, y: y(at) + 4, "text-anchor": "end" }, words.y(at)));
   }
@@ -71,8 +71,9 @@ export function lines(where, { at, start, one, two, marks, most, word, tick, lab
   if (!at.length || !known.length) return nothing(where, at.length ? "This learner does not tell." : "The first point comes after a few judgements.");
   const drawn = canvas(where, label), [svg] = drawn;
   const yMost = most ?? Math.max(1e-9, ...known) * 1.05;
+  const yLeast = most === null || Math.min(...known) < HALF ? 0 : HALF; // below a half is worse than chance
   const from = start ?? at[0], to = Math.max(at[at.length - 1], from + 1e-6);
-  const [x, y] = axes(drawn, from, to, yMost, { x: tick, y: word }, start === null);
+  const [x, y] = axes(drawn, [from, to], [yLeast, yMost], { x: tick, y: word }, start === null);
   for (const mark of marks) {
     if (mark >= from && mark <= to) svg.append(draw("line", { x1: x(mark), x2: x(mark), y1: TOP, y2: H - BOTTOM, class: "mark" }));
   }
@@ -112,7 +113,7 @@ export function shares(where, ends, rows, groups, label) {
   if (!ends.length || !groups.length) return nothing(where, "Nothing to show yet.");
   const drawn = canvas(where, label), [svg] = drawn;
   const words = { x: number, y: (v) => `${Math.round(100 * v)}%` };
-  const [x, y] = axes(drawn, 0, ends[ends.length - 1], 1, words);
+  const [x, y] = axes(drawn, [0, ends[ends.length - 1]], [0, 1], words);
   const at = [0, ...ends];
   const below = at.map(() => 0);
   for (const group of groups) {
@@ -154,11 +155,11 @@ export class Scatter {
     this.still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   }
 
-  show(ids, points, label, chosen, most, quick = false) {
+  show(ids, points, label, chosen, quick = false) { // from -1 to 1
     if (!ids.length) { this.svg = null; this.dots.clear(); return nothing(this.where, "There are no items."); }
     if (this.svg === null) this.svg = canvas(this.where, label, 360)[0];
     const W = this.svg.viewBox.baseVal.width;
-    const scale = (Math.min(W, 360) / 2 - 10) / most;
+    const scale = Math.min(W, 360) / 2 - 10;
     const known = new Set(ids);
     for (const [id, dot] of this.dots) {
       if (!known.has(id)) { dot.circle.remove(); this.dots.delete(id); }

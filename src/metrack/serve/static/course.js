@@ -63,7 +63,7 @@ export function whatChanged(course) {
   const name = (i) => course.features?.[i] ?? `feature ${i + 1}`;
   const since = course.changes.length ? "before the last change" : course.shares_before ? "at the start" : "when all counted the same";
   const top = course.shares.map((share, i) => [share, i]).sort((a, b) => b[0] - a[0]).slice(0, 3);
-  const counts = top.filter(([share]) => share >= 0.01).map(([share, i]) => `${name(i)} ${percent(share)}`).join(", ");
+  const counts = top.filter(([share]) => share >= 0.01).map(([share, i]) => `${name(i)} (${percent(share)})`).join(", ");
   if (find("features-details").open) bars(find("features"), moved.map((each) => name(each.i)), moved.map((each) => each.by), "Features that gained or lost");
   find("features-note").textContent = `Counting most now: ${counts}.${moved.length ? ` Bars: against ${since}.` : ""}`;
 }

@@ -12,7 +12,7 @@ function fact(term, value, title) {
 }
 
 function changed(each) {
-  if (!each.last_change) return "none so far";
+  if (!each.last_change) return "none";
   return each.last_change_time ? ago(each.last_change_time) : `pair ${whole(each.last_change)}`;
 }
 
@@ -54,6 +54,7 @@ const refresh = oneAtATime(async () => {
   for (const [, draw] of cards) draw();
   if (focused) document.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
   find("none").hidden = metrics.length > 0;
+  find("legend").hidden = !found.some((each) => each.sparks.loss.length > 1);
   find("filter-label").hidden = metrics.length < 8;
   find("more").hidden = found.length <= MOST;
   find("more").textContent = `${whole(found.length - MOST)} more: find them by name.`;

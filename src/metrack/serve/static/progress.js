@@ -11,7 +11,7 @@ export function said({ answers, unsure, question, auc, ahead, stop }) {
   if (question > 1) parts.push("The question has changed since judging began: what was answered before counts no more.");
   if (auc !== null) parts.push(`Of an alike pair and another one, it tells which is which ${percent(auc)} of the time.`);
   if (stop) parts.push(`You may stop: as many answers again would change no more than ${percent(ahead)} of what it calls alike.`);
-  else if (ahead !== null) parts.push(`Go on: as many answers again may change ${percent(ahead)} of what it calls alike.`);
+  else if (ahead !== null) parts.push(`Go on: as many answers again may change ${percent(Math.ceil(100 * ahead) / 100)} of what it calls alike.`);
   else if (answers < FEW) parts.push(`${whole(FEW - answers)} more, and it can be said how well it does.`);
   return parts.join(" ");
 }

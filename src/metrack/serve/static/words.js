@@ -20,8 +20,8 @@ export function backwards(pairs, experts, weights) {
   if (!experts.length) return "At all judgements, the latest a little more than earlier ones.";
   const share = (from, to) => experts.reduce((sum, each, j) => sum + ((each.memory ?? Infinity) > from && (each.memory ?? Infinity) <= to ? weights[j] : 0), 0);
   const parts = [
-    [share(0, 100), "the last hundred judgements or fewer"],
-    [share(100, 2000), "the last hundreds"],
+    [share(0, 100), "the last hundred judgements"],
+    [share(100, 2000), "the last two thousand"],
     [share(2000, Infinity), "all judgements so far"],
   ].sort((a, b) => b[0] - a[0]).filter(([part]) => part >= 0.05);
   return `Mostly at ${parts.map(([part, text]) => `${text} (${percent(part)})`).join(", then at ")}.`;
