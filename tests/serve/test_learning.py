@@ -11,6 +11,7 @@ from metrack.serve.course import Course
 from metrack.serve.learning import Config, Learning
 from metrack.serve.plain_distance import PlainDistance
 from metrack.serve.series import Outcome, Series
+from metrack.serve.spread import Spread
 from metrack.storage import CorruptStateError, has_state, read
 from metrack.tracking.state import Tracking
 from tests.serve.servers import judged, keep, stretch_of
@@ -155,3 +156,31 @@ def test_what_a_change_moved_is_told_with_its_time():
     by = {each["feature"]: each["by"] for each in told["moved"]}
     assert by["b"] > 0.3 > -0.3 > by["a"]
     assert sum(n for _, n in learning.summary()["hours"]) == 4000
+
+
+@pytest.mark.parametrize("units", [[1.0, 1.0, 1.0], [1000.0, 0.01, 1.0], [0.01, 1000.0, 1.0]])
+def test_what_counts_does_not_depend_on_units(units):
+    """A price in cents is no less important than one in millions."""
+    pairs, y = judged(1200)  # by the first feature, then by the second
+    half = taught(pairs[:600] * units, y[:600], [600]).snapshot().course
+    assert half["shares"][0] > 0.5
+    course = taught(pairs * units, y, [600]).snapshot().course
+    assert course["shares"][1] > 0.5
+    assert sum(course["shares"]) == pytest.approx(1.0)
+
+
+def test_spread_is_of_differences():
+    rng, spread, alone = np.random.default_rng(0), Spread(3), Spread(3)
+    triplets, points = rng.normal(size=(50, 3, 3)), rng.normal(size=(50, 1, 3))
+    spread.observe(triplets)
+    gaps = [(t[0] - t[k]) ** 2 for t in triplets for k in (1, 2)]
+    np.testing.assert_allclose(spread.totals, np.sum(gaps, axis=0))
+    for start in range(0, 50, 7):
+        alone.observe(points[start : start + 7])
+    np.testing.assert_allclose(alone.totals, (np.diff(points[:, 0], axis=0) ** 2).sum(axis=0))
+    again = Spread(3)
+    again.unpack(alone.pack())
+    again.observe(points)
+    alone.observe(points)
+    np.testing.assert_array_equal(again.totals, alone.totals)
+    np.testing.assert_allclose(Spread(2).weigh(np.array([0.25, 0.75])), [0.25, 0.75])

@@ -12,6 +12,7 @@ from metrack.checks import Floats
 from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.serve.plain_distance import PlainDistance
 from metrack.serve.series import Outcome, Series
+from metrack.serve.spread import Spread
 from metrack.storage import Arrays
 from metrack.tracking.history import FIRST_WIDTH, History, last_change
 
@@ -37,8 +38,7 @@ class Change(NamedTuple):
     time : float or None
         When that pair was judged.
     moved : list
-        Numbers of the features whose share of the metric has changed most until the next change,
-        and by how much.
+        Numbers of the features that count for more or less until the next change, and by how much.
     """
 
     pair: int
@@ -57,7 +57,7 @@ class Course:
     def __init__(self, n_features: int) -> None:
         self.history = History(n_features)
         self.series = Series()
-        self.plain = PlainDistance()
+        self.plain, self.spread = PlainDistance(), Spread(n_features)
         self.weights: Floats = np.empty((0, 0))  # of experts, at the end of each block
         self.n_late = 0  # pairs since changes were looked for
         self.changes: list[Change] = []
@@ -109,7 +109,7 @@ class Course:
         if len(self.weights) > len(self.history.losses):  # two and two became one
             self.weights = self.weights[1::2]
         if self.changes:
-            found = moved(self.history.shares[-1], self.shares_before())
+            found = moved(self.spread.weigh(self.history.shares[-1]), self.shares_before())
             self.changes = [*self.changes[:-1], self.changes[-1]._replace(moved=found)]
 
     def shares_before(self) -> Floats:
@@ -117,8 +117,7 @@ class Course:
         ends, shares = self.history.ends(), self.history.shares
         changed = self.changes[-1].pair if self.changes else 0
         block = max(0, int(np.searchsorted(ends, changed, side="right")) - 1)
-        found: Floats = shares[block]
-        return found
+        return self.spread.weigh(shares[block])
 
     def pack(self) -> tuple[dict[str, Any], Arrays]:
         """What JSON can say and the arrays, but for the history's."""
@@ -135,7 +134,8 @@ class Course:
             content[name] = None if mark is None else mark.pairs
             if mark is not None:
                 arrays[name] = mark.components
-        return content, self.plain.pack() | own | {f"{PREFIX}{k}": v for k, v in arrays.items()}
+        named = {f"{PREFIX}{k}": v for k, v in arrays.items()}
+        return content, self.plain.pack() | self.spread.pack() | own | named
 
     @classmethod
     def unpack(cls, content: dict[str, Any], history: History, arrays: Arrays) -> Self:
@@ -144,6 +144,7 @@ class Course:
         found.history = history
         found.series = Series.unpack(content["series"], arrays)
         found.plain.unpack(arrays)
+        found.spread.unpack(arrays)
         found.n_late = content["n_late"]
         found.changes = [
             Change(pair, time, [(i, by) for i, by in some])
@@ -158,7 +159,7 @@ class Course:
 
 
 def moved(now: Floats, before: Floats) -> list[tuple[int, float]]:
-    """The features whose shares differ most, and by how much."""
+    """The features whose shares of distances differ most, and by how much."""
     by = now - before
     order = np.argsort(-np.abs(by), kind="stable")[:MOST_MOVED]
     return [(int(i), float(by[i])) for i in order if abs(by[i]) >= LEAST_MOVED]

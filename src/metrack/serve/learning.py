@@ -121,6 +121,8 @@ class Learning:
             n, outcome = self.kind.learn(self.learner, rest, self.course.room)
             stop, inner = start + n, self.kind.inner(self.learner)
             when = times[start:stop]
+            if self.kind.in_their_units:
+                self.course.spread.observe(rest.points[:n])
             if len(outcome.losses) == n and self.kind.members == 2:
                 found = self.course.plain.observe(rest.points[:n], rest.y[:n].astype(float))
                 outcome = outcome._replace(plain=found)
@@ -194,7 +196,7 @@ class Learning:
             "changes": [self._told(change) for change in course.changes],
             "before": course.before and course.before.pairs,  # the last of them
             "features": self.config.features,
-            "shares": shares_of(inner).tolist(),
+            "shares": course.spread.weigh(shares_of(inner)).tolist(),
             "shares_before": course.shares_before().tolist() if len(history.losses) else None,
         }
 

@@ -42,12 +42,15 @@ class Kind(Protocol):
         Their names.
     by_copy : bool
         Whether what is read must be a copy of the learner.
+    in_their_units : bool
+        Whether the inner learner sees features in the units in which they come.
     """
 
     example: str
     members: int
     sides: tuple[str, ...]
     by_copy: bool
+    in_their_units: bool
 
     def learn(self, learner: Any, some: Examples, room: int) -> tuple[int, Outcome]:
         """Learn the first of some examples.

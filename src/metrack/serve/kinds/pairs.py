@@ -20,6 +20,7 @@ class Pairs:
     members: int = 2
     sides: tuple[str, ...] = ("x", "z")
     by_copy = False
+    in_their_units = True
 
     def learn(self, learner: OnlineLearner, some: Examples, room: int) -> tuple[int, Outcome]:
         """Learn the first of some pairs."""

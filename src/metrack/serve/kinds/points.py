@@ -22,6 +22,7 @@ class Points:
     members: int = 1
     sides: tuple[str, ...] = ("x",)
     by_copy = False
+    in_their_units = True
 
     def learn(self, learner: FromLabels, some: Examples, room: int) -> tuple[int, Outcome]:
         """Learn the first point; losses are errors on the pairs that were drawn for it."""
@@ -59,6 +60,7 @@ class NeighbourClasses(Points):
     """Points with classes, which are predicted: read from a copy, as it remembers points."""
 
     by_copy = True
+    in_their_units = False
 
     def learn(self, learner: DriftKNN, some: Examples, room: int) -> tuple[int, Outcome]:
         """Learn the first of some points; losses are errors."""

@@ -17,6 +17,7 @@ class Triplets:
     members: int = 3
     sides: tuple[str, ...] = ("anchor", "near", "far")
     by_copy = False
+    in_their_units = True
 
     def learn(self, learner: OASIS, some: Examples, room: int) -> tuple[int, Outcome]:
         """Learn the first of some triplets; the loss is below 1 where their order was right."""
