@@ -231,7 +231,9 @@ def from_bytes(zipped: bytes | bytearray | memoryview, where: str) -> State:
         with zipfile.ZipFile(io.BytesIO(zipped)) as archive:
             folder = _newest_in(archive, where)
             manifest, data = (archive.read(f"{folder}/{name}") for name in (MANIFEST, ARRAYS))
-    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError) as error:
+    except StateError:
+        raise
+    except (zipfile.BadZipFile, *WRONG, EOFError, NotImplementedError, RuntimeError) as error:
         raise CorruptStateError(f"{where} is damaged: {error}") from None
     content = _unpack_manifest(manifest, where)
     described = _described(content, where)

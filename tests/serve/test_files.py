@@ -27,6 +27,12 @@ def table_of(table):
     return sink.getvalue().to_pybytes()
 
 
+def cut_short(n_bytes):
+    """A state that lacks a few bytes at its beginning."""
+    zipped = to_bytes(metrack.estimators.persistence.pack(metrack.COMID().fit(*judged(20))))
+    return zipped[:2] + zipped[2 + n_bytes :]
+
+
 def test_a_state_comes_back_and_learns_on(client, metric):
     pairs, y = judged(900)
     learn(client, metric, pairs[:700], y[:700])
@@ -63,7 +69,8 @@ def test_a_state_comes_back_after_a_kill(spawner, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"PK nothing", to_bytes(State({"learner": {"class": "LMNN"}}, {}))]
+    "data",
+    [b"", b"PK nothing", to_bytes(State({"learner": {"class": "LMNN"}}, {})), cut_short(3)],
 )
 def test_what_is_no_state_is_refused_and_makes_nothing(client, data):
     refused(client, 422, "the zip", put_state, client, "never", data)

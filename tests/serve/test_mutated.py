@@ -6,13 +6,17 @@ import random
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from metrack import Client
+from metrack.estimators.persistence import pack
+from metrack.storage import to_bytes
 from tests.serve.servers import judged
 from tests.serve.test_api import ARROW, arrow, lists, quiet
 from tests.serve.test_crash import content_of, exported
 
 N_REQUESTS = 10_000
+PARQUET = "application/vnd.apache.parquet"
 METHODS = ["GET", "PUT", "POST", "PATCH", "HEAD", "OPTIONS", "TRACE"]  # a DELETE would be right
 HEADERS = ["accept", "cookie", "authorization", "range", "accept-encoding"]
 VALUES = ["-1", "1e9", "NaN", "", "x", "9" * 30, "%00", "inf"]
@@ -24,6 +28,34 @@ ODD = [
 PATHS = ["%00", "..", "%2e%2e%2f", "m%2F..", "a" * 3000, "%ff", "*", "{name}", "m\u00fc"]
 
 
+class File(bytes):
+    """A body that is a file, of a kind."""
+
+    kind = ARROW
+
+    def of(self, kind):
+        self.kind = kind
+        return self
+
+
+def parquet(table):
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return File(sink.getvalue().to_pybytes()).of(PARQUET)
+
+
+def zipped_state():
+    pairs, y = judged(20)
+    return File(to_bytes(pack(quiet(pairs, y)))).of("application/zip")
+
+
+def log_table(pairs, y):
+    """As the log is exported."""
+    names = [f"{side}_{i + 1}" for side in "xz" for i in range(3)]
+    columns = dict(zip(names, pairs.reshape(len(pairs), 6).T, strict=True))
+    return pa.table({"y": y, "id": [f"brought-{i}" for i in range(len(y))], **columns})
+
+
 def examples():
     """A right request for each route: method, path, body."""
     pairs, y = judged(3)
@@ -32,7 +64,10 @@ def examples():
     table = pa.table({"x": lists(pairs[:, 0]), "z": lists(pairs[:, 1]), "y": y})
     named = {"pairs": [{"a": "i1", "b": "i2", "y": 1, "id": "k", "judge": "ann"}]}
     items = {"ids": ["i1", "i2"], "vectors": [[1, 2, 3], [4, 5, 6]], "texts": ["a", None]}
-    one = "/v1/metrics/m"
+    one, other = "/v1/metrics/m", "/v1/metrics/judged"
+    vectors, faces = lists(pairs[:2, 0]), {"texts": ["a", None], "records": ['{"a": 1}', None]}
+    about = {"question": "Alike?", "instructions": "Look.", "shared": 0.5}
+    told = {"n_features": 3, "features": ["a", "b", "c"], **about}
     return [
         ("GET", "/v1/metrics", None),
         (
@@ -44,11 +79,15 @@ def examples():
         ("GET", f"{one}?min_sequence=1&timeout=0", None),
         ("POST", f"{one}/feedback", {"pairs": listed}),
         ("POST", f"{one}/feedback", named),
-        ("POST", f"{one}/feedback", arrow(table)),
+        ("POST", f"{one}/feedback", File(arrow(table))),
         ("PUT", f"{one}/items", items),
-        ("PUT", f"{one}/items", arrow(pa.table({"ids": ["i3"], "vectors": lists(pairs[:1, 0])}))),
+        (
+            "PUT",
+            f"{one}/items",
+            File(arrow(pa.table({"ids": ["i3"], "vectors": lists(pairs[:1, 0])}))),
+        ),
         ("POST", f"{one}/distance", {"pairs": unjudged}),
-        ("POST", f"{one}/distance", arrow(table.select(["x", "z"]))),
+        ("POST", f"{one}/distance", File(arrow(table.select(["x", "z"])))),
         ("POST", f"{one}/transform", {"vectors": [[1, 2, 3]]}),
         ("POST", f"{one}/transform", {"ids": ["i1"]}),
         ("POST", f"{one}/neighbours", {"id": "i1", "k": 2, "at": "now"}),
@@ -60,11 +99,42 @@ def examples():
         ("GET", f"{one}/log?after=0", None),
         ("DELETE", f"{one}/log?upto=0", None),
         ("POST", "/v1/metrics/new/replay", {"source": "m"}),
+        ("PUT", other, told),
+        ("GET", f"{other}/answers?judge=ann", None),
+        ("GET", f"{other}/answers?before=100", None),
+        ("GET", f"{other}/answers?n=3", None),
+        ("GET", f"{other}/disagreements?n=2", None),
+        ("GET", f"{other}/judges", None),
+        ("GET", f"{other}/progress", None),
+        ("GET", f"{other}/embedding?n=5", None),
+        ("GET", f"{other}/export", None),
+        ("GET", f"{other}/items", None),
+        ("GET", f"{other}/log", None),
+        ("POST", f"{other}/suggest", {"n": 3, "judge": "bob"}),
+        ("POST", f"{other}/corrections", {"sequence": 1, "y": -1, "judge": "ann", "id": "c1"}),
+        ("POST", f"{other}/neighbours", {"id": "i1", "k": 2, "at": "now", "shown": True}),
+        ("POST", f"{other}/probability", {"pairs": unjudged}),
+        ("POST", f"{other}/probability", File(arrow(table.select(["x", "z"])))),
+        ("PUT", f"{other}/items", {**items, "records": [{"a": 1, "b": "c"}, None]}),
+        ("PUT", f"{other}/items", parquet(pa.table({**items, **faces, "vectors": vectors}))),
+        ("POST", f"{other}/log", parquet(log_table(pairs, y))),
+        ("PUT", "/v1/metrics/brought/state", zipped_state()),
+        ("DELETE", "/v1/metrics/brought", None),
+        ("POST", "/v1/metrics/classes/feedback", {"points": [{"x": [1, 2, 3], "label": "a"}]}),
+        ("POST", "/v1/metrics/classes/probability", {"vectors": [[1, 2, 3]]}),
+        ("POST", "/v1/metrics/classes/distance", {"pairs": unjudged}),
+        (
+            "POST",
+            "/v1/metrics/triplets/feedback",
+            {"triplets": [{"anchor": [1, 2, 3], "near": [1, 2, 4], "far": [3, 2, 1], "id": "t"}]},
+        ),
         ("GET", "/metrics", None),
         ("GET", "/openapi.json", None),
+        ("GET", "/", None),
+        ("GET", "/m/judged", None),
         ("GET", "/m/m/judge", None),
         ("GET", "/static/style.css", None),
-        ("POST", "/login", b"token=abc"),
+        ("POST", "/login", File(b"token=abc")),
     ]
 
 
@@ -136,14 +206,14 @@ def mutated_path(path, chance):
 def mutated(example, chance):
     """A request that is wrong somewhere; once in a while it is right."""
     method, path, body = example
-    headers = {"content-type": ARROW if isinstance(body, bytes) else "application/json"}
+    headers = {"content-type": body.kind if isinstance(body, File) else "application/json"}
     what = chance.randrange(10)
     if what == 0:
         method = chance.choice(METHODS)
     elif what == 1:
         path = mutated_path(path, chance)
     elif what == 2:
-        kinds = ["", "text/plain", "application/json; charset=x", ARROW, "application/json", "\xff"]
+        kinds = ["", "text/plain", "application/json; charset=x", ARROW, PARQUET, "\xff"]
         headers["content-type"] = chance.choice(kinds)
     elif what == 3:
         name = chance.choice(HEADERS)
@@ -203,7 +273,13 @@ def test_mutated_requests_do_no_harm(spawner, tmp_path):
     with Client(server.url) as client:
         for name in ("m", "kept"):
             client.create(name, 3)
-        client.put_items("m", ["i1", "i2"], [[1, 2, 3], [4, 5, 6]])
+        client.create("judged", 3)
+        client.create("classes", 3, estimator="DriftKNN")
+        client.create("triplets", 3, estimator="OASIS")
+        for name in ("m", "judged"):
+            client.put_items(name, ["i1", "i2"], [[1, 2, 3], [4, 5, 6]])
+        for who in ("ann", "bob"):
+            client.feedback("judged", [("i1", "i2")], [1], judge=who)
         client.feedback("kept", pairs[:300], y[:300])
     chance, asker, known = random.Random(0), Asker(server.port), examples()
     seen = {}

@@ -67,8 +67,8 @@ def checked_batch(batch: Batch, kind: Kind, n_features: int) -> Batch:
     """The same, where all of it can be learned."""
     if kind.example == "pairs":
         _check_pairs(batch.points, n_features)
-    elif len(batch.points):
-        checked(batch.points.reshape(-1, batch.points.shape[2]), n_features)
+    elif n := len(batch.points):
+        checked(batch.points.reshape(n * kind.members, batch.points.shape[2]), n_features)
     if kind.example == "points" and not all(batch.labels):
         raise Refused(422, "a point has no label: its class, as text")
     if any(each == "" for each in batch.ids):
