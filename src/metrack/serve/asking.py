@@ -55,6 +55,12 @@ def taken_as(content: str) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {content: schema}}}
 
 
+def given_as(content: str) -> dict[str, Any]:
+    """What a route that gives a file is described with."""
+    schema = {"schema": {"type": "string", "format": "binary"}}
+    return {"response_class": Response, "responses": {200: {"content": {content: schema}}}}
+
+
 read, write, admin = needs("read"), needs("write"), needs("admin")
 
 

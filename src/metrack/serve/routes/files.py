@@ -10,6 +10,7 @@ from metrack.serve import answers, bodies, parquet, schemas
 from metrack.serve.asking import (
     admin,
     asked_for,
+    given_as,
     in_thread,
     metric_of,
     parsed,
@@ -40,7 +41,7 @@ async def _file(request: Request, kind: str) -> bytes:
     return await request.body()
 
 
-@router.get("/{name}/export", dependencies=[read])
+@router.get("/{name}/export", dependencies=[read], **given_as(ZIP))
 async def export(request: Request, name: str) -> Response:
     """The state as a zip, which ``metrack.load`` reads."""
     metric = await metric_of(request)
@@ -51,6 +52,7 @@ async def export(request: Request, name: str) -> Response:
 @router.put(
     "/{name}/state",
     dependencies=[admin],
+    status_code=201,
     response_model=answers.Described,
     openapi_extra=taken_as(ZIP),
 )
@@ -61,7 +63,7 @@ async def bring_state(request: Request, name: str) -> Response:
     return to_json(metric.described(), 201)
 
 
-@router.get("/{name}/items", dependencies=[read])
+@router.get("/{name}/items", dependencies=[read], **given_as(PARQUET))
 async def export_items(request: Request, name: str) -> Response:
     """The items as Parquet, in the columns that they are put with."""
     registry, metric = registry_of(request), await metric_of(request)
@@ -96,7 +98,7 @@ def _check_admin(request: Request) -> None:
         raise Refused(403, "this token has no scope 'admin' here")
 
 
-@router.get("/{name}/log", dependencies=[read])
+@router.get("/{name}/log", dependencies=[read], **given_as(PARQUET))
 async def export_log(
     request: Request, name: str, after: Annotated[int, Query(ge=0, lt=1 << 62)] = 0
 ) -> Response:

@@ -49,6 +49,7 @@ async def list_metrics(request: Request) -> Response:
     "/{name}",
     dependencies=[admin],
     response_model=answers.Described,
+    responses={201: {"model": answers.Described, "description": "it is new"}},
     openapi_extra=taken(schemas.MetricBody),
 )
 async def put_metric(request: Request, name: str) -> Response:

@@ -13,6 +13,7 @@ from metrack.serve.arrow import to_arrow
 from metrack.serve.asking import (
     asked_for,
     computed,
+    given_as,
     in_thread,
     metric_of,
     parsed,
@@ -31,6 +32,7 @@ from metrack.serve.registry import Registry
 from metrack.serve.snapshots import Snapshot
 
 MOST_SHOWN = 1000  # items of a picture
+OR_ARROW: dict[int | str, dict[str, Any]] = given_as(bodies.ARROW)["responses"]
 
 router = APIRouter()
 
@@ -39,6 +41,7 @@ router = APIRouter()
     "/{name}/distance",
     dependencies=[read],
     response_model=answers.Distances,
+    responses=OR_ARROW,
     openapi_extra=taken(schemas.PairsBody, arrow=True),
 )
 async def distance(request: Request, name: str) -> Response:
@@ -93,6 +96,7 @@ async def probability(request: Request, name: str) -> Response:
     "/{name}/transform",
     dependencies=[read],
     response_model=answers.Embedded,
+    responses=OR_ARROW,
     openapi_extra=taken(schemas.PointsBody, arrow=True),
 )
 async def transform(request: Request, name: str) -> Response:

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
-from metrack.serve.asking import metric_of, read, registry_of, snapshot_of, to_json
+from metrack.serve.asking import given_as, metric_of, read, registry_of, snapshot_of, to_json
 from metrack.serve.limits import Refused
 from metrack.serve.metric import Metric
 
@@ -24,7 +24,7 @@ async def course(request: Request, name: str) -> Response:
     return to_json({**snapshot.course, "version": snapshot.version})
 
 
-@router.get("/{name}/events", dependencies=[read])
+@router.get("/{name}/events", dependencies=[read], **given_as("text/event-stream"))
 async def events(request: Request, name: str) -> Response:
     """Server-sent events: ``progress``, where the metric stands; ``change``, noticed."""
     metric, state = await metric_of(request), request.app.state
