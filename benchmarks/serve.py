@@ -26,7 +26,9 @@ from metrack import Client
 N_FEATURES, BATCH, N_SENDERS = 64, 100, 4
 N_METRICS, SMALL_WIDTH, SMALL_PAIRS = 1000, 32, 40
 ASKS_A_SECOND = 100
-BARS = {"learned": 5000.0, "p99": 20.0, "memory": 2048.0, "start": 10.0}
+BURST = 4.0  # seconds in which more may be acknowledged than is learned
+AT_LEAST = {"acknowledged": 20_000.0, "learned": 6000.0}
+AT_MOST = {"p99": 10.0, "memory": 2048.0, "start": 10.0}
 
 
 class Running:
@@ -79,15 +81,17 @@ def judged(rng, n_pairs, n_features):
 
 
 def send(port, number, seconds, counts):
-    """Send batches as fast as they are acknowledged."""
+    """Send batches as fast as they are acknowledged; how many, and how many a second at first."""
     client = Client(f"http://127.0.0.1:{port}", retries=1000)
     rng = np.random.default_rng(number)
     batches = [judged(rng, BATCH, N_FEATURES) for _ in range(50)]
-    end, sent = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
+    start, sent, burst = time.monotonic(), 0, None
+    while (passed := time.monotonic() - start) < seconds:
+        if burst is None and passed >= min(BURST, seconds / 2):
+            burst = sent * BATCH / passed
         client.feedback("m", *batches[sent % len(batches)])
         sent += 1
-    counts.put(sent * BATCH)
+    counts.put((sent * BATCH, burst))
 
 
 def ask(port, seconds, times):
@@ -105,7 +109,7 @@ def ask(port, seconds, times):
 
 
 def load(seconds, database=None):
-    """Judgements a second, acknowledged and learned; times of answers; processor time each."""
+    """Judgements a second, acknowledged at first and learned; times of answers; processor time."""
     with tempfile.TemporaryDirectory() as folder:
         server = Running(database or Path(folder) / "data")
         server.client.create("m", N_FEATURES)
@@ -121,8 +125,8 @@ def load(seconds, database=None):
         workers.append(multiprocessing.Process(target=ask, args=(server.port, seconds, times)))
         for worker in workers:
             worker.start()
-        total = sum(counts.get() for _ in range(N_SENDERS))
-        acknowledged = total / (time.perf_counter() - start)
+        sent, bursts = zip(*(counts.get() for _ in range(N_SENDERS)), strict=True)
+        total, acknowledged = sum(sent), sum(bursts)
         latencies = 1e3 * np.array(times.get())
         for worker in workers:
             worker.join()
@@ -170,21 +174,25 @@ def main():
     acknowledged, learned, latencies, each = load(seconds)
     p50, p99 = np.percentile(latencies, [50, 99])
     memory, started, loaded = many()
-    found = {"learned": learned, "p99": p99, "memory": memory, "start": started}
-    met = {k: found[k] >= BARS[k] if k == "learned" else found[k] <= BARS[k] for k in BARS}
+    found = {"acknowledged": acknowledged, "learned": learned}
+    found |= {"p99": p99, "memory": memory, "start": started}
+    missed = [name for name, least in AT_LEAST.items() if found[name] < least]
+    missed += [name for name, most in AT_MOST.items() if found[name] > most]
     print(
         f"{N_FEATURES} features, batches of {BATCH} as Arrow, {N_SENDERS} clients, {seconds:g} s:"
     )
-    print(f"  acknowledged      {acknowledged:9,.0f} a second")
-    print(f"  and learned       {learned:9,.0f} a second   at least {BARS['learned']:,.0f}")
+    least = AT_LEAST
+    print(
+        f"  acknowledged      {acknowledged:9,.0f} a second   at least {least['acknowledged']:,.0f}"
+    )
+    print(f"  and learned       {learned:9,.0f} a second   at least {least['learned']:,.0f}")
     print(f"  distance p50      {p50:9.1f} ms of {len(latencies):,}")
-    print(f"  distance p99      {p99:9.1f} ms   at most {BARS['p99']:g}")
+    print(f"  distance p99      {p99:9.1f} ms   at most {AT_MOST['p99']:g}")
     print(f"  processor time    {each:9,.0f} us a judgement, of the server")
     print(f"{N_METRICS:,} metrics of {SMALL_WIDTH} features:")
-    print(f"  memory            {memory:9,.0f} MB   at most {BARS['memory']:,.0f}")
-    print(f"  start             {started:9.1f} s    at most {BARS['start']:g}")
+    print(f"  memory            {memory:9,.0f} MB   at most {AT_MOST['memory']:,.0f}")
+    print(f"  start             {started:9.1f} s    at most {AT_MOST['start']:g}")
     print(f"  all read once in  {loaded:9.1f} s")
-    missed = [name for name, ok in met.items() if not ok]
     if given.database is not None:
         import serve_shared  # which takes its servers and clients from here
 
