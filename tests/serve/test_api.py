@@ -73,6 +73,14 @@ def test_learns_what_observe_learns(client, metric):
     )
 
 
+def test_it_rests_on_no_more_than_was_judged(client, metric):
+    pairs, y = judged(40)
+    for n in (1, 2, 5, 40):
+        described = learn(client, metric, pairs[:n], y[:n], ids=[f"k{i}" for i in range(n)])
+        assert described["pairs"] == n
+        assert 0 < described["effective_window"] <= n
+
+
 def test_losses_of_late_are_those_of_the_last_256_pairs(client, metric):
     pairs, y = judged(512)
     described = learn(client, metric, pairs, y)

@@ -2,7 +2,8 @@
 
 import { api, ask, problem } from "/static/common.js";
 
-const AHEAD = 5; // pairs that are asked for at a time
+const AHEAD = 5; // pairs that are asked for at a time ...
+const LOW = 2; // ... when there are no more left, so that nobody waits for them
 
 export const newId = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
 const key = (pair) => [pair.a.id, pair.b.id].sort().join("\u0000");
@@ -17,9 +18,10 @@ export class Queue {
 
   // Neither what is shown, waits or was just answered: the server does not know of these yet.
   async next(taken) {
-    if (!this.pairs.length) {
+    if (this.pairs.length <= LOW) {
       this.fetching ??= this.more(taken).finally(() => { this.fetching = null; });
-      await this.fetching;
+      if (this.pairs.length) this.fetching.catch(() => {}); // it is asked again when there are none
+      else await this.fetching;
     }
     return this.pairs.shift() ?? null;
   }
