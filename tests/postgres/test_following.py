@@ -7,7 +7,11 @@ import metrack
 from metrack import Client
 from metrack.client import ServeError
 from metrack.serve.databases import following
-from metrack.serve.databases.tokens import add_to_database
+from metrack.serve.databases.tokens import (
+    add_to_database,
+    read_from_database,
+    withdraw_from_database,
+)
 from metrack.serve.limits import Limits
 from metrack.serve.registry import Registry
 from tests.serve.servers import judged, open_database, url_of
@@ -133,6 +137,14 @@ def test_tokens_are_those_of_the_database(spawner, tmp_path):
         allowed = {"authorization": f"Bearer {each}"}
         wait_until(lambda a=allowed: server.ask("GET", "/v1/metrics", headers=a).status == 200)
     assert server.ask("PUT", "/v1/metrics/m", {"n_features": 2}, allowed).status == 403
+    ending = add_to_database(url, "cy", "read", "*", days=3)
+    names = [(each.name, each.expires is None) for each in sorted(read_from_database(url))]
+    assert names == [("ann", True), ("bob", True), ("cy", False)]
+    assert withdraw_from_database(url, "bob") == 1
+    assert withdraw_from_database(url, "bob") == 0
+    wait_until(lambda: server.ask("GET", "/v1/metrics", headers=allowed).status == 401)
+    headers = {"authorization": f"Bearer {ending}"}
+    wait_until(lambda: server.ask("GET", "/v1/metrics", headers=headers).status == 200)
     server.end()
 
 

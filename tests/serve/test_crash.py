@@ -1,5 +1,6 @@
 """Servers that are killed at any moment: nothing acknowledged is lost, nothing is learned twice."""
 
+import json
 import os
 import random
 import signal
@@ -41,18 +42,30 @@ class Sender(threading.Thread):
         while not self.stopping:
             pairs, y = judged(BATCH, seed=1000 * self.number + batch)
             ids = [f"{self.number}-{batch}-{i}" for i in range(BATCH)]
-            while True:
-                try:
-                    with Client(f"http://127.0.0.1:{self.port}", retries=0) as client:
-                        receipt = client.feedback("m", pairs, y, ids)
-                    break
-                except Exception as error:
-                    if isinstance(error, ServeError) and error.status != 503:
-                        raise
-                    time.sleep(0.005)
+            receipt = self._until_acknowledged(lambda c, p=(pairs, y, ids): c.feedback("m", *p))
             assert receipt.accepted + receipt.duplicates == BATCH
             self.acknowledged += ids
+            if batch % 5 == 0 and receipt.accepted == BATCH:  # all were written at once
+                self._correct(receipt.sequence, int(-y[-1]))
             batch += 1
+
+    def _correct(self, sequence, y):
+        """The last one was wrong."""
+        key = f"{self.number}-corrects-{sequence}"
+        body = json.dumps({"sequence": sequence, "y": y, "judge": "ann", "id": key}).encode()
+        path = "/v1/metrics/m/corrections"
+        self._until_acknowledged(lambda client: client.request("POST", path, body))
+        self.acknowledged.append(key)
+
+    def _until_acknowledged(self, send):
+        while True:
+            try:
+                with Client(f"http://127.0.0.1:{self.port}", retries=0) as client:
+                    return send(client)
+            except Exception as error:
+                if isinstance(error, ServeError) and error.status != 503:
+                    raise
+                time.sleep(0.005)
 
 
 def quiet(log):
@@ -62,7 +75,9 @@ def quiet(log):
         [np.stack([log[f"{s}_{i + 1}"] for i in range(n_features)], axis=1) for s in "xz"], axis=1
     )
     learning = Learning.new(Config(n_features, "MetricTracker", {}, None))
-    learning.learn(stretch_of(log["sequence"], points, log["y"].astype(int), log["time"]))
+    stretch = stretch_of(log["sequence"], points, log["y"].astype(int), log["time"])
+    corrects = np.nan_to_num(log["corrects"].astype(float)).astype(int)
+    learning.learn(stretch._replace(corrects=corrects))
     return learning
 
 
@@ -105,7 +120,9 @@ def test_killed_at_random_times_under_load(spawner, tmp_path):
     for sender in senders:
         sender.join(60)
         assert sender.failure is None
-    check_log_and_state(server, tmp_path, [key for s in senders for key in s.acknowledged])
+    acknowledged = [key for sender in senders for key in sender.acknowledged]
+    assert sum("corrects" in key for key in acknowledged) > 10
+    check_log_and_state(server, tmp_path, acknowledged)
     server.end()
 
 
