@@ -47,11 +47,6 @@ def judge(client, name, ids, rows, y, who):
         client.feedback(name, pairs[some], y[some], judge=who)
 
 
-def make(client, name, n_features, **told):
-    """A metric and what it is about."""
-    client._json("PUT", f"/v1/metrics/{name}", {"n_features": n_features, **told})
-
-
 def some_rows(rng, n_pairs):
     """Different items."""
     rows = rng.integers(N_ITEMS, size=(2 * n_pairs, 2))
@@ -64,7 +59,7 @@ def images(client, name="digits"):
     ids = [f"digit {i}" for i in range(N_ITEMS)]
     told = "Look at the shape alone.\nIf you cannot read one of them, say that you are unsure."
     question = "Do these two show the same digit?"
-    make(client, name, 64, question=question, instructions=told)
+    client.create(name, 64, question=question, instructions=told)
     addresses = [f"{ADDRESS}/{i}.png" for i in range(N_ITEMS)]
     client.put_items(name, ids, points[:N_ITEMS], images=addresses)
     rows = some_rows(np.random.default_rng(0), 120)
@@ -100,7 +95,7 @@ def texts(client, name="tickets"):
     points = np.array(counts) + 0.05 * rng.normal(size=(N_ITEMS, len(features)))
     ids = [f"ticket {i}" for i in range(N_ITEMS)]
     question = "Are these two about the same thing?"
-    make(client, name, len(features), features=features, question=question)
+    client.create(name, len(features), features=features, question=question)
     client.put_items(name, ids, points, texts=written)
     rows = some_rows(rng, 400)
     judge(client, name, ids, rows, np.where(topic[rows[:, 0]] == topic[rows[:, 1]], 1, -1), "eve")
@@ -117,7 +112,7 @@ def records(client, name="shop"):
     )
     features = ["price", "size", "age", "rating", *(f"brand {each}" for each in BRANDS)]
     question = "Would you offer one in the place of the other?"
-    make(client, name, 8, features=features, question=question)
+    client.create(name, 8, features=features, question=question)
     shown = [
         {
             "name": f"{rng.choice(COLOURS)} {rng.choice(KINDS)}",

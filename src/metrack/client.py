@@ -88,12 +88,28 @@ class Client:
         estimator: str = "MetricTracker",
         settings: Mapping[str, Any] | None = None,
         features: Sequence[str] | None = None,
+        question: str | None = None,
+        instructions: str | None = None,
     ) -> dict[str, Any]:
-        """Make a metric; where it is there and the same, nothing happens."""
+        """Make a metric; where it is there and the same, nothing happens.
+
+        Parameters
+        ----------
+        name : str
+        n_features : int
+        estimator : str
+        settings : dict, optional
+        features : sequence of str, optional
+            Their names.
+        question, instructions : str, optional
+            For those who judge; they may be changed later.
+        """
         body: dict[str, Any] = {"n_features": n_features, "estimator": estimator}
         body |= {"settings": dict(settings or {})}
         if features is not None:
             body["features"] = list(features)
+        told = {"question": question, "instructions": instructions}
+        body |= {key: text for key, text in told.items() if text is not None}
         return self._json("PUT", self._path(name), body)
 
     def delete(self, name: str) -> None:
@@ -211,6 +227,17 @@ class Client:
         body: dict[str, Any] = {"n": n} if judge is None else {"n": n, "judge": judge}
         found = self._json("POST", self._path(name, "suggest"), body)
         return [(each["a"]["id"], each["b"]["id"]) for each in found["pairs"]]
+
+    def progress(self, name: str) -> dict[str, Any]:
+        """How far judging has come, and whether to ``stop``; as `ActiveTracker.progress`."""
+        return self._json("GET", self._path(name, "progress"))
+
+    def correct(
+        self, name: str, sequence: int, y: float | None, judge: str | None = None
+    ) -> Receipt:
+        """Put another answer in the place of a judgement; None: unsure."""
+        body = {"sequence": sequence, "y": y, "judge": judge, "id": str(uuid.uuid4())}
+        return Receipt(**self._json("POST", self._path(name, "corrections"), body))
 
     def close(self) -> None:
         """Close the calling thread's connection."""

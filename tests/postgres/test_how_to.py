@@ -54,7 +54,7 @@ def test_commands(run, tmp_path):
         for _, server in started:
             server.wait()
         others = [line for line in lines if line not in servers]
-        assert len(others) == 2
+        assert len(others) == 3
         for line in others:
             assert run(line, stdout=subprocess.PIPE).communicate()[0]
         answers = [server.ask("GET", "/readyz").body for _, server in started]

@@ -1,7 +1,5 @@
 """What judges are asked, and when it is enough: as `ActiveTracker` has it, from the log alone."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -126,10 +124,6 @@ def test_a_log_that_was_cut_off_is_known_by_what_was_learned(items):
     assert learned.learner.n_pairs_seen_ == 50  # it is a copy
 
 
-def progress(client, name):
-    return json.loads(client.request("GET", f"/v1/metrics/{name}/progress"))
-
-
 def test_judging_goes_on_after_a_kill_as_if_there_had_been_none(spawner, tmp_path):
     server = spawner.start(tmp_path / "data").wait()
     with Client(server.url) as client:
@@ -139,22 +133,21 @@ def test_judging_goes_on_after_a_kill_as_if_there_had_been_none(spawner, tmp_pat
         rows = random_rows(60)
         pairs = [(IDS[a], IDS[b]) for a, b in rows]
         client.feedback("m", pairs, [each.y for each in told(rows)], judge="ann")
-        before = progress(client, "m")
+        before = client.progress("m")
         assert before["answers"] == 60
         assert before["ahead"] is not None
         assert before["stop"] == (before["ahead"] <= 0.1)
     server.end(9)
     server = spawner.start(tmp_path / "data").wait()
     with Client(server.url) as client:
-        assert progress(client, "m") == before
-        wrong = json.dumps({"sequence": 1, "y": -told(rows)[0].y, "judge": "ann"}).encode()
-        client.request("POST", "/v1/metrics/m/corrections", wrong)
-        corrected = progress(client, "m")
+        assert client.progress("m") == before
+        client.correct("m", 1, -told(rows)[0].y, judge="ann")
+        corrected = client.progress("m")
         assert corrected["answers"] == 60
         assert corrected["alike"] == before["alike"] - told(rows)[0].y
         client.request("DELETE", "/v1/metrics/m/log?upto=30")
         client.feedback("m", [(IDS[0], IDS[1])], [1], judge="ann")
-        assert progress(client, "m")["answers"] == 61  # as long as it runs
+        assert client.progress("m")["answers"] == 61  # as long as it runs
         asked = client._json("POST", client._path("m", "suggest"), {"n": 3, "judge": "bob"})
         assert asked["progress"]["answers"] == 61
         assert len(asked["pairs"]) == 3
