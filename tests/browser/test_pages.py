@@ -198,6 +198,7 @@ def test_items_move_through_a_change(browser, server):
         page.goto("/m/digits")  # no change was noticed
         settled(page, "metric-digits")
         expect(page.get_by_label("From before the last change to now")).to_be_hidden()
+        expect(page.locator("#before")).to_be_hidden()
 
 
 def test_neighbours_before_and_after_a_change(browser, server, client):
@@ -287,7 +288,7 @@ def test_token_is_asked_for(browser, spawner, tmp_path):
         page.screenshot(path=Path(SHOTS) / "token.png")
     assert grave(page) == []
     page.get_by_role("button", name="Log in").click()
-    page.get_by_role("link", name="shop", exact=True).click()
+    page.wait_for_url("**/m/shop")  # what was asked for
     expect(page.locator("#embedding circle")).to_have_count(60)
     page.get_by_role("link", name="Judge pairs").click()
     expect(page.locator("#pair")).to_contain_text("item")

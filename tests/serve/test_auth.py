@@ -4,6 +4,7 @@ import subprocess
 import sysconfig
 import time
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -157,6 +158,24 @@ def test_page_asks_for_a_token_and_keeps_a_session(guarded, tokens):
     assert (
         guarded.ask("POST", "/login", login, form | {"origin": "http://evil.example"}).status == 403
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "then"),
+    [
+        *(("/m/shop", "/m/shop"), ("/m/shop/judge", "/m/shop/judge"), ("/", "/")),
+        *(("//evil.example", "/"), ("/v1/metrics", "/"), ("https://evil.example/m/shop", "/")),
+        *(("/m/shop\r\nx: y", "/"), ("/m/../x", "/"), ("/m/shop?a=b", "/")),
+    ],
+)
+def test_a_login_goes_on_to_the_page_that_was_asked_for(guarded, tokens, path, then):
+    asked = guarded.ask("GET", "/m/shop/judge", headers={"accept": "text/html"})
+    assert b'name="next" value="/m/shop/judge"' in asked.body
+    assert b"Log in with a token." in asked.body
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    body = urlencode({"token": tokens["all"], "next": path}).encode()
+    answer = guarded.ask("POST", "/login", body, form)
+    assert (answer.status, answer.headers["location"]) == (303, then)
 
 
 def test_a_token_that_is_removed_is_revoked(spawner, tmp_path):

@@ -15,6 +15,7 @@ SESSION_SECONDS = 12 * 3600
 COOKIE = "metrack_session"
 EVERY = "*"
 UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+NEEDED = "a token is needed: Authorization: Bearer TOKEN"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -75,7 +76,7 @@ class Door:
             _check_origin(method, headers)  # a browser sends cookies by itself
         identity = self.tokens.find(digest)
         if identity is None:
-            raise Refused(401, "a token is needed: Authorization: Bearer TOKEN")
+            raise Refused(401, NEEDED)
         return _not_expired(identity)
 
     def log_in(self, token: str, headers: Mapping[str, str]) -> str:

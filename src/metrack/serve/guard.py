@@ -13,8 +13,8 @@ from urllib.parse import parse_qs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from metrack.serve import pages
-from metrack.serve.auth import COOKIE, SESSION_SECONDS, Door
-from metrack.serve.limits import Limits, Refused
+from metrack.serve.auth import COOKIE, NEEDED, SESSION_SECONDS, Door
+from metrack.serve.limits import NAME, Limits, Refused
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +22,7 @@ REQUEST = "x-request-id"
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # of a proxy, else our own
 OPEN = frozenset({"/healthz", "/readyz"})
 LOGIN = "/login"
+PAGE = re.compile(rf"/m/{NAME.pattern}(/judge)?")  # that a login goes on to; nothing else
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:{images}; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -130,7 +131,9 @@ class Guard:
             f"{COOKIE}={session}; HttpOnly; SameSite=Strict; Path=/; Max-Age={SESSION_SECONDS}"
             f"{secure}"
         )
-        found = [(b"location", b"/"), (b"set-cookie", cookie.encode())]
+        page = form.get("next", ["/"])[0]
+        page = page if PAGE.fullmatch(page) else "/"
+        found = [(b"location", page.encode()), (b"set-cookie", cookie.encode())]
         await send({"type": "http.response.start", "status": 303, "headers": found})
         await send({"type": "http.response.body", "body": b""})
 
@@ -175,7 +178,8 @@ async def _answer(scope: Scope, refused: Refused, send: Send) -> None:
     if refused.status == HTTPStatus.UNAUTHORIZED:
         found["www-authenticate"] = "Bearer"
         if by_browser:
-            body, found["content-security-policy"] = pages.login(refused.message)
+            told = "Log in with a token." if refused.message == NEEDED else refused.message
+            body, found["content-security-policy"] = pages.login(told, scope["path"])
             found["content-type"] = "text/html; charset=utf-8"
     if refused.retry_after is not None:
         found["retry-after"] = str(refused.retry_after)

@@ -28,11 +28,12 @@ def file(name: str) -> bytes:
     return (files("metrack.serve") / "static" / name).read_bytes()
 
 
-def login(message: str) -> tuple[str, str]:
-    """A page that asks for a token, and its content security policy."""
+def login(message: str, path: str) -> tuple[str, str]:
+    """A page that asks for a token and then goes on to a path; and its content security policy."""
     form = (
         '<form method="post" action="/login"><label>Token <input type="password" name="token" '
         'autocomplete="current-password" required autofocus></label>\n'
+        f'<input type="hidden" name="next" value="{html.escape(path)}">'
         "<button>Log in</button></form>"
     )
     return _small("token", message, form)

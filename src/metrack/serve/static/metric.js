@@ -38,10 +38,12 @@ async function judges() {
   if (now.learns_from !== "pairs") return;
   const found = await ask("GET", api("/judges"));
   find("how-far").hidden = !found.judges.length || !find("items").children.length;
-  if (!find("how-far").hidden) {
+  const answers = JSON.stringify(found.judges);
+  if (!find("how-far").hidden && answers !== judges.last) { // it costs the server some work
     const progress = await ask("GET", api("/progress"));
     find("progress").value = part(progress);
     find("progress-said").textContent = said(progress);
+    judges.last = answers;
   }
   find("judges").replaceChildren(...found.judges.map((each) => {
     const row = element("tr");
@@ -69,8 +71,8 @@ const refresh = oneAtATime(async () => {
   await picture();
   course = await ask("GET", api("/course"));
   drawn();
-  if (course.before === null) find("before").replaceChildren(element("li", "None was noticed so far.", { class: "soft" }));
-  else await nearest("before");
+  find("before-column").hidden = course.before === null;
+  if (course.before !== null) await nearest("before");
   await nearest("now");
   await judges();
 });
