@@ -18,6 +18,7 @@ from metrack.tracking.history import FIRST_WIDTH, History, last_change
 
 MOST_CHANGES = 100
 MOST_MOVED, LEAST_MOVED = 6, 0.01  # features of a change; by how much of the metric
+SOON, SELDOM = 1024, 2048  # pairs for which each end of a block is marked; and after which others
 HOURS = 48  # of which judgements are counted
 PREFIX = "serve."
 
@@ -62,8 +63,9 @@ class Course:
         self.n_late = 0  # pairs since changes were looked for
         self.changes: list[Change] = []
         self.hours: dict[int, int] = {}  # judgements by hours since 1970
-        self.marked: Marked | None = None  # at the end of the last block
-        self.before: Marked | None = None  # ... and of the last one before the last change
+        # Of a metric that is a matrix on the features, and has one for neighbours.
+        self.marked: Marked | None = None  # at the end of a block, lately
+        self.before: Marked | None = None  # ... and at that of one before the last change
 
     @property
     def room(self) -> int:
@@ -105,12 +107,18 @@ class Course:
         n_experts = max(len(now), self.weights.shape[1])  # there may be new ones
         rows = self.weights, now[None]
         self.weights = np.concatenate([_padded(each, n_experts) for each in rows])
-        self.marked = _marked(learner)
+        if hasattr(learner, "neighbour_components") and self._is_time(learner.n_pairs_seen_):
+            self.marked = Marked(learner.n_pairs_seen_, learner.neighbour_components())
         if len(self.weights) > len(self.history.losses):  # two and two became one
             self.weights = self.weights[1::2]
         if self.changes:
             found = moved(self.spread.weigh(self.history.shares[-1]), self.shares_before())
             self.changes = [*self.changes[:-1], self.changes[-1]._replace(moved=found)]
+
+    def _is_time(self, pairs: int) -> bool:
+        """To mark: at each end at first and after a change, then less often, as it takes long."""
+        changed = self.changes[-1].pair if self.changes else 0
+        return self.marked is None or pairs - changed < SOON or pairs - self.marked.pairs >= SELDOM
 
     def shares_before(self) -> Floats:
         """Of features, at the end of the last block before the last change, or of the first."""
@@ -168,13 +176,6 @@ def moved(now: Floats, before: Floats) -> list[tuple[int, float]]:
 def weights_of(learner: Any) -> Floats:
     """Trust in each expert; none where there is a single learner."""
     return learner.weights_ if isinstance(learner, WeighedLearner) else np.empty(0)
-
-
-def _marked(learner: Any) -> Marked | None:
-    """None where the metric is no matrix on the features, or none for neighbours."""
-    if not hasattr(learner, "neighbour_components"):
-        return None
-    return Marked(learner.n_pairs_seen_, learner.neighbour_components())
 
 
 def _padded(rows: Floats, width: int) -> Floats:
