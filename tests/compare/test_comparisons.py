@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.preprocessing import SplineTransformer
 
 from metrack import MetricTracker
 from metrack.compare import Comparisons, catalogues
+from metrack.compare.steps import STEPS, in_steps
 
 LEFT = [
     {"title": "Canon EOS 5D Mark III", "maker": "Canon", "price": "1,999.00"},
@@ -220,8 +222,31 @@ def test_a_tracker_learns_from_it_under_its_names():
     assert tracker.score(u, y) > 0.95
 
 
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20))
+def test_steps_are_a_linear_spline(values):
+    c = np.array(values)
+    spline = SplineTransformer(degree=1, knots=np.array([[0.0], [1 / 3], [2 / 3], [1.0]]))
+    expected = spline.fit(np.zeros((2, 1))).transform(c[:, None])[:, 1:]
+    assert np.allclose(np.column_stack(in_steps("t: words", c)), expected, atol=1e-12)
+
+
+def test_steps_are_told_of_what_is_not_just_yes_or_no():
+    whole, steps = (Comparisons(steps=each).fit(LEFT, RIGHT) for each in (False, True))
+    named, told = (squares(each, LEFT, RIGHT) for each in (whole, steps))
+    for before, after in zip(named, told, strict=True):
+        assert after["price: missing"] == before["price: missing"]
+        for name, value in before.items():
+            own = [after[f"{name}, {step}"] for step in STEPS if f"{name}, {step}" in after]
+            assert own or after[name] == value
+            if own:
+                assert sum(own) == pytest.approx(min(3.0 * value, 1.0))
+    assert set(told[0]) == set(steps.get_feature_names_out())
+    assert "title: words, a little" in told[0]
+    assert np.allclose(np.asarray(steps.transform(LEFT, LEFT))[0], 0.0, atol=1e-7)
+
+
 def test_settings_are_as_in_scikit_learn():
     compare = clone(Comparisons({"title": "text"}))
-    assert compare.get_params() == {"fields": {"title": "text"}}
+    assert compare.get_params() == {"fields": {"title": "text"}, "steps": False}
     assert compare.fit_transform(LEFT, RIGHT).shape == (3, 6)
     assert "title: codes" in compare.get_feature_names_out()

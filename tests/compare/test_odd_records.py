@@ -82,6 +82,11 @@ def test_fields_that_cannot_be_are_refused(fields, words):
         Comparisons(fields).fit([{"title": "a"}])
 
 
+def test_steps_are_yes_or_no():
+    with pytest.raises(ValueError, match="steps=3; choose one of False, True"):
+        Comparisons(steps=3).fit([{"title": "a"}])
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [

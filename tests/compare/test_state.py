@@ -35,7 +35,7 @@ def test_what_was_saved_goes_on_bit_for_bit(tmp_path):
 
 def test_every_kind_is_saved(tmp_path):
     records = [{"a": "x1", "b": [1.0, 2.0], "c": "2024-01-01", "d": True, "e": 3.5}]
-    compare = Comparisons().fit(records)
+    compare = Comparisons(steps=True).fit(records)
     compare.save(tmp_path)
     again = Comparisons.load(tmp_path)
     assert np.array_equal(again.transform(records, records), compare.transform(records, records))
@@ -57,6 +57,7 @@ def test_no_state_is_one_of_nothing(tmp_path):
     "change",
     [
         lambda described: described.pop("kinds"),
+        lambda described: described.update(steps=2),
         lambda described: described["kinds"].append(["title", "pickle"]),
         lambda described: described["compared"][0][1].update(has_codes=2),
         lambda described: described["compared"][0].reverse(),

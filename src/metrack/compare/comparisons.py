@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.compare import state
 from metrack.compare.columns import Column, Table, table_of
 from metrack.compare.kinds import KINDS, Kind, kind_of
+from metrack.compare.steps import in_steps, step_names
 from metrack.compare.texts import Text
 from metrack.engine.numerics.kernels import Ints
 from metrack.estimators.differences import Differences
@@ -50,6 +51,10 @@ class Comparisons(Configurable):
         ``records``); "number"; "date"; "exact"; "vector", embeddings. Other fields are left out.
         "auto" tells the kinds by the values, and compares all text together, too; numbers and dates
         may be text, and digits that are no quantity, such as telephones, are texts.
+    steps : bool
+        Tell each comparison that is not just yes or no by how near it is to 1/3, 2/3 and 1. A
+        tracker then learns what a little, much and all of a difference is worth each for itself,
+        and in which company, as a forest would ask; there are up to three times as many features.
 
     Attributes
     ----------
@@ -71,8 +76,9 @@ class Comparisons(Configurable):
     ['title: letters', 'title: words', 'title: contained', 'title: missing']
     """
 
-    def __init__(self, fields: str | Mapping[str, str] = "auto") -> None:
+    def __init__(self, fields: str | Mapping[str, str] = "auto", steps: bool = False) -> None:
         self.fields = fields
+        self.steps = steps
 
     def fit(self, left: Any, right: Any = None) -> Self:
         """Forget everything, then learn what fields hold and how rare terms are.
@@ -82,6 +88,7 @@ class Comparisons(Configurable):
         left, right : DataFrame or list of dicts
             Records, of two sources whose fields have the same names; without right, of one.
         """
+        choice("steps", self.steps, {False: False, True: True})
         tables = _tables(left, right)
         kinds = self._kinds(tables)
         whole = [name for name, kind in kinds.items() if kind == "text"]
@@ -151,6 +158,9 @@ class Comparisons(Configurable):
             for name, kind in self._compared.items()
             for column in kind.compare(first.fields[name], second.fields[name], pairs)
         ]
+        if self.steps:
+            named = zip(self._comparisons(), found, strict=True)
+            found = [step for name, column in named for step in in_steps(name, column)]
         return Differences(np.sqrt(np.column_stack(found)), self._names())
 
     def fit_transform(self, left: Any, right: Any = None, rows: ArrayLike | None = None) -> Any:
@@ -174,23 +184,28 @@ class Comparisons(Configurable):
         """
         check_is_fitted(self, "fields_")
         fields = self.fields if isinstance(self.fields, str) else dict(self.fields)
-        learned = state.Learned(fields, self.fields_, self._whole, self._compared)
+        learned = state.Learned(fields, self.steps, self.fields_, self._whole, self._compared)
         state.save(learned, path, tracker)
 
     @classmethod
     def load(cls, path: str | Path) -> "Comparisons":
         """Comparisons as they were saved."""
         found = state.load(path)
-        loaded = cls(found.fields)
+        loaded = cls(found.fields, found.steps)
         loaded.fields_, loaded._whole, loaded._compared = found.kinds, found.whole, found.compared
         return loaded
 
-    def _names(self) -> list[str]:
+    def _comparisons(self) -> list[str]:
         return [
             f"{name}: {comparison}"
             for name, kind in self._compared.items()
             for comparison in kind.comparisons
         ]
+
+    def _names(self) -> list[str]:
+        """Of what is given out."""
+        names = self._comparisons()
+        return [step for name in names for step in step_names(name)] if self.steps else names
 
     def _kinds(self, tables: list[Table]) -> dict[str, str]:
         """The kind of each field, as asked for or by the values."""

@@ -69,5 +69,10 @@ def kind_of(column: Column) -> str:
 
 
 def _are(values: list[Any], test: Callable[[Any], bool]) -> bool:
-    """Whether nearly all are so, and there are some."""
-    return bool(values) and sum(map(test, values)) >= NEARLY_ALL * len(values)
+    """Whether nearly all are so, and there are some; stops where too many are not."""
+    others, most = 0, (1.0 - NEARLY_ALL) * len(values)
+    for value in values:
+        others += not test(value)
+        if others > most:
+            return False
+    return bool(values)

@@ -28,7 +28,8 @@ VOCABULARIES = ("letters", "words")
 class Learned(NamedTuple):
     """What comparisons know."""
 
-    fields: str | dict[str, str]  # the setting
+    fields: str | dict[str, str]  # the settings
+    steps: bool
     kinds: dict[str, str]  # of each field
     whole: list[str]  # fields that are all text
     compared: dict[str, Any]  # a Kind each
@@ -42,6 +43,7 @@ def save(learned: Learned, path: str | Path, learner: Any) -> None:
     ]
     described = {
         "fields": learned.fields,
+        "steps": learned.steps,
         "kinds": [list(each) for each in learned.kinds.items()],
         "all_text": learned.whole,
         "compared": [list(each) for each in zip(learned.compared, kinds, strict=True)],
@@ -64,9 +66,10 @@ def load(path: str | Path) -> Learned:
         }
         whole = [str(name) for name in described["all_text"]]
         fields = described["fields"] if described["fields"] == "auto" else dict(described["fields"])
+        steps = Flag().checked(described["steps"], "steps", {})
     except WRONG as error:
         raise CorruptStateError(f"{path} describes no comparisons: {error}") from error
-    return Learned(fields, kinds, whole, compared)
+    return Learned(fields, steps, kinds, whole, compared)
 
 
 def _pack_kind(kind: Any, part: str, arrays: Arrays) -> dict[str, Any]:

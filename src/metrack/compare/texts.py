@@ -70,7 +70,7 @@ class Text:
 
     def learn(self, column: Column) -> None:
         """Let a column's texts count in how rare terms are."""
-        texts = _plain(column)
+        texts = [tokens.spaced(text) for text in _plain(column)]
         self.letters = extended(self.letters, tokens.letters(texts))
         self.words = extended(self.words, tokens.words(texts))
 
@@ -78,9 +78,10 @@ class Text:
         """A column, taken apart."""
         texts = _plain(column)
         terms = tokens.codes(texts if self.has_codes else [""] * len(texts))
+        spaced = [tokens.spaced(text) for text in texts]
         return Prepared(
-            _weighted(tokens.letters(texts), self.letters),
-            _weighted(tokens.words(texts), self.words),
+            _weighted(tokens.letters(spaced), self.letters),
+            _weighted(tokens.words(spaced), self.words),
             _by_weight(terms, np.ones(len(terms.keys))),
         )
 

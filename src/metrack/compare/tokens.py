@@ -18,6 +18,7 @@ from metrack.engine.numerics.kernels import Floats, Ints, inner, kernel
 
 WORD = re.compile(r"\w+")
 DIGIT = re.compile(r"\d")
+WITH_DIGIT = re.compile(r"\S*\d\S*")  # all that is written together with one
 SPACE = 32
 GRAM = 3  # letters
 BASIS, PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)  # of the FNV-1a hash
@@ -42,31 +43,33 @@ def plain(value: object) -> str:
     return text.casefold()
 
 
+def spaced(text: str) -> str:
+    """The words of a text that is `plain`, blanks between them."""
+    return " ".join(WORD.findall(text))
+
+
 def words(texts: Sequence[str]) -> Terms:
-    """The words of texts that are `plain`."""
-    return _terms([" ".join(WORD.findall(text)) for text in texts], 0)
+    """The words of texts that are `spaced`."""
+    return _terms(texts, 0)
 
 
 def letters(texts: Sequence[str]) -> Terms:
     """The trigrams of their words."""
-    return _terms([" ".join(WORD.findall(text)) for text in texts], GRAM)
+    return _terms(texts, GRAM)
 
 
 def codes(texts: Sequence[str]) -> Terms:
-    """Their words with a digit."""
+    """Words with a digit, of texts that are `plain`."""
     return _terms([" ".join(_codes(text)) for text in texts], 0)
 
 
 def _codes(text: str) -> list[str]:
     """Words with a digit, also joined with what is written together with them: kx-tg6702."""
-    if not DIGIT.search(text):
-        return []
     found = []
-    for together in text.split():
-        if DIGIT.search(together):
-            parts = WORD.findall(together)
-            found += [each for each in parts if DIGIT.search(each)]
-            found += ["".join(parts)] if len(parts) > 1 else []
+    for together in WITH_DIGIT.findall(text):
+        parts = WORD.findall(together)
+        found += [each for each in parts if DIGIT.search(each)]
+        found += ["".join(parts)] if len(parts) > 1 else []
     return found
 
 
@@ -76,40 +79,60 @@ def _terms(texts: Sequence[str], size: int) -> Terms:
     starts = np.concatenate([[0], np.cumsum(lengths)])
     joined = "".join(f" {text} " for text in texts)
     points = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    keys, rows = np.empty(len(points), np.int64), np.empty(len(points), np.int64)
-    n = _hash(points, starts, size, keys, rows)
-    return counted(len(texts), rows[:n], keys[:n])
-
-
-def counted(n_texts: int, rows: Ints, keys: Ints) -> Terms:
-    """Terms of texts by number, in any order."""
-    order = np.lexsort((keys, rows))
-    rows, keys = rows[order], keys[order]
-    new = np.ones(len(keys), bool)
-    new[1:] = (keys[1:] != keys[:-1]) | (rows[1:] != rows[:-1])
-    first = np.flatnonzero(new)
-    counts = np.diff(np.append(first, len(keys))).astype(np.float64)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[first], minlength=n_texts))])
-    return Terms(starts.astype(np.int64), keys[first], counts)
+    keys, ends = np.empty(len(points), np.int64), np.empty(len(texts), np.int64)
+    _hash(points, starts, size, keys, ends)
+    counts = np.empty(ends[-1] if len(ends) else 0)
+    n = _count(keys, ends, counts)
+    return Terms(np.concatenate([[0], ends]), keys[:n].copy(), counts[:n].copy())
 
 
 @kernel
-def _hash(points: NDArray[np.uint32], starts: Ints, size: int, keys: Ints, rows: Ints) -> int:
-    """Leave the number of each term, and of its text; returns how many there are."""
+def _hash(points: NDArray[np.uint32], starts: Ints, size: int, keys: Ints, ends: Ints) -> None:
+    """Leave the number of each term, text by text, and where each text's end."""
     n = 0
-    for row in range(starts.size - 1):
+    for row in range(ends.size):
         begin = starts[row]
         for i in range(starts[row] + 1, starts[row + 1]):
             space = points[i] == SPACE
             if size == 0 and space:
                 if i > begin + 1:
-                    keys[n], rows[n] = _number(points, begin + 1, i), row
+                    keys[n] = _number(points, begin + 1, i)
                     n += 1
                 begin = i
             elif size > 0 and not space and i + 1 < starts[row + 1]:
-                keys[n], rows[n] = _number(points, i - 1, i + 2), row
+                keys[n] = _number(points, i - 1, i + 2)
                 n += 1
+        ends[row] = n
+
+
+@kernel
+def _count(keys: Ints, ends: Ints, counts: Floats) -> int:
+    """Leave each text's terms by rising number, each once, and how often it was there."""
+    n, begin = 0, 0
+    for row in range(ends.size):
+        own, begin, first = keys[begin : ends[row]], ends[row], n
+        _sort(own)
+        for key in own:
+            if n == first or keys[n - 1] != key:
+                keys[n], counts[n] = key, 0.0
+                n += 1
+            counts[n - 1] += 1.0
+        ends[row] = n
     return n
+
+
+@inner
+def _sort(keys: Ints) -> None:
+    """In place, by Shell's method; what is compiled here allocates nothing, as numpy's would."""
+    gap = keys.size // 2
+    while gap > 0:
+        for i in range(gap, keys.size):
+            key, j = keys[i], i
+            while j >= gap and keys[j - gap] > key:
+                keys[j] = keys[j - gap]
+                j -= gap
+            keys[j] = key
+        gap //= 2
 
 
 @inner
