@@ -155,7 +155,7 @@ ItemsOption = Annotated[
         "Lines, Parquet, .npy or .npz (also CSR)."
     ),
 ]
-LayoutOption = Annotated[str, typer.Option(help="wide (x_*, z_*, y), ids (a, b, y), or auto.")]
+LayoutOption = Annotated[str, typer.Option(help="wide (x_*, z_* or u_*, y), ids (a, b, y), or auto.")]
 ColumnsOption = Annotated[
     str | None,
     typer.Option(
@@ -215,8 +215,9 @@ def track(
     """Learn a metric from a stream of judged pairs, and keep its state on disk.
 
     Run the same command again to go on where it stopped: also after a crash, and also where the
-    file has grown. Rows are pairs, with columns x_1, x_2, ..., z_1, z_2, ..., y; or a, b, y and
-    --items; or others that --columns names. y is +1/-1, 1/0, true/false or same/different.
+    file has grown. Rows are pairs, with columns x_1, x_2, ..., z_1, z_2, ..., y; or their
+    differences, u_1, u_2, ..., y; or a, b, y and --items; or others that --columns names. y is
+    +1/-1, 1/0, true/false or same/different.
     """
     from metrack.tracking.columns import Columns, parse_columns
     from metrack.tracking.items import read_items

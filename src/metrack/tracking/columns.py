@@ -7,11 +7,11 @@ from typing import NamedTuple
 from metrack.tracking.layouts import Layout, list_of
 
 EXPECTED = (
-    "expected x_..., z_... and y (wide), or a, b and y (with --items); say which columns these are "
-    "with --columns, as in a=id_a,b=id_b,y=label"
+    "expected x_..., z_... and y (wide), or u_... and y (differences), or a, b and y (with "
+    "--items); say which columns these are with --columns, as in a=id_a,b=id_b,y=label"
 )
 LAYOUTS = ("auto", "wide", "ids")
-ROLES = ("a", "b", "y", "x", "z")
+ROLES = ("a", "b", "y", "x", "z", "u")
 
 
 class Columns(NamedTuple):
@@ -37,10 +37,10 @@ def parse_columns(text: str) -> Columns:
     names: dict[str, str] = {}
     for entry in entries:
         role, _, column = (part.strip() for part in entry.partition("="))
-        if not (column and (role in ROLES or role[:2] in ("x_", "z_"))):
+        if not (column and (role in ROLES or role[:2] in ("x_", "z_", "u_"))):
             raise ValueError(
                 f"--columns: {entry!r} is not ROLE=COLUMN, as in a=id_a,b=id_b,y=label; roles are "
-                f"{', '.join(ROLES)}, x_... and z_..."
+                f"{', '.join(ROLES)}, x_..., z_... and u_..."
             )
         if role in names or column in names.values():
             raise ValueError(f"--columns: {role if role in names else column} is there twice")
@@ -168,20 +168,37 @@ def _wide(
         if single:
             name = f"x_{single[0]}" if single[0] in right else f"z_{single[0]}"
             raise ValueError(f"there is no column {name} beside its counterpart")
-        features = left
-        if spec.features is not None and set(spec.features) == set(left):
-            features = list(spec.features)
-        _check_features(len(features), features, spec.features)
-        vectors = tuple(tuple(f"{side}_{name}" for name in features) for side in "xz")
-        return Layout(vectors, len(features), label=label), features
+        return _by_feature("xz", left, spec, label)
     if "x" in columns and "z" in columns:
-        width = len(list_of(example.get("x"), "x"))
-        _check_features(width, None, spec.features)
-        layout = Layout((("x",), ("z",)), width, lists=True, label=label)
-        return layout, list(spec.features or numbered(width))
+        return _by_list("xz", example, spec, label)
+    if own := [name[2:] for name in columns if name.startswith("u_")]:
+        return _by_feature("u", own, spec, label)
+    if "u" in columns:
+        return _by_list("u", example, spec, label)
     if "a" in columns and "b" in columns:
         raise ValueError("pairs of ids (a, b) need the items they refer to: --items FILE")
     raise ValueError(f"no columns of pairs; {_found(columns)}; {EXPECTED}")
+
+
+def _by_feature(
+    sides: str, names: list[str], spec: ReadSpec, label: str | None
+) -> tuple[Layout, list[str]]:
+    """A column for each feature of each side; of differences there is one."""
+    if spec.features is not None and set(spec.features) == set(names):
+        names = list(spec.features)
+    _check_features(len(names), names, spec.features)
+    vectors = tuple(tuple(f"{side}_{name}" for name in names) for side in sides)
+    return Layout(vectors, len(names), label=label), names
+
+
+def _by_list(
+    sides: str, example: Mapping[str, object], spec: ReadSpec, label: str | None
+) -> tuple[Layout, list[str]]:
+    """A column of lists for each side."""
+    width = len(list_of(example.get(sides[0]), sides[0]))
+    _check_features(width, None, spec.features)
+    layout = Layout(tuple((side,) for side in sides), width, lists=True, label=label)
+    return layout, list(spec.features or numbered(width))
 
 
 def _check_features(width: int, names: Sequence[str] | None, learned: Sequence[str] | None) -> None:

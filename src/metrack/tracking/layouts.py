@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from metrack.checks import Bools, Floats
+from metrack.estimators.differences import Differences
 from metrack.estimators.inputs import LARGEST
 
 ALIKE = frozenset({"1", "+1", "true", "same"})
@@ -30,10 +31,16 @@ class RowError(ValueError):
 class Rows(NamedTuple):
     """Rows that can be used, and which of a batch they are."""
 
-    points: Floats  # (n_rows, points a row, n_features)
+    points: Floats  # (n_rows, points a row, n_features); where there is one: differences
     keys: NDArray[Any]  # (n_rows, ids per row): text, or rows of the items where these are known
     y: Floats
     good: Bools  # one entry per row of the batch
+
+    def pairs(self, names: Sequence[str] | None) -> Floats | Differences:
+        """What a learner takes; differences know their features by these names."""
+        if self.points.shape[1] == 2:
+            return self.points
+        return Differences(self.points[:, 0], names)
 
 
 class Layout(NamedTuple):

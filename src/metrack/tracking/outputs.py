@@ -85,7 +85,7 @@ def _scored(reader: Reader, tracking: Tracking) -> Iterator[list[Row]]:
         rows = batch.rows
         if not len(rows.y):
             continue
-        distances = tracking.learner.pair_distance(rows.keys if items else rows.points)
+        distances = tracking.learner.pair_distance(rows.keys if items else rows.pairs(None))
         alike = np.where(distances <= tracking.learner.threshold_, 1, -1)
         if items:
             left: Sequence[Row] = [[items.ids[i] for i in row] for row in rows.keys]

@@ -205,7 +205,8 @@ class Reader:
 
     def _has_lists(self, columns: Sequence[str]) -> bool:
         """Whether points may be lists, whose length an example tells."""
-        return self.spec.column("x") in columns or "embedding" in columns
+        lists = self.spec.column("x"), self.spec.column("u"), "embedding"
+        return any(name in columns for name in lists)
 
     def _layout(self, file: str, columns: Sequence[str], example: Mapping[str, object]) -> Layout:
         spec = self.spec

@@ -10,6 +10,7 @@ from metrack.engine.numerics.records import MOST, Number, floats
 from metrack.estimators.bases.online import OnlineLearner
 from metrack.estimators.states.persistence import pack, unpack
 from metrack.storage import WRONG, CorruptStateError, State, read
+from metrack.tracking.columns import numbered
 from metrack.tracking.history import History
 from metrack.tracking.items import Items, Mark, check_features
 from metrack.tracking.layouts import Rows
@@ -49,7 +50,7 @@ class Tracking:
         # The first pair alone tells how many features there are.
         room = 1 if self.history is None else self.history.room
         piece = slice(start, start + min(most, room))
-        given = rows.keys if self.items is not None else rows.points
+        given = rows.keys if self.items is not None else rows.pairs(self._names())
         losses = self.learner.observe(given[piece], rows.y[piece])
         if self.history is None:
             self.history = History(self.learner.n_features_in_)
@@ -58,7 +59,13 @@ class Tracking:
             self._remember(rows.points[piece], rows.y[piece])
         return len(losses)
 
+    def _names(self) -> list[str] | None:
+        """Those that a file gave to features."""
+        found = self.features
+        return None if found is None or found == numbered(len(found)) else found
+
     def _remember(self, pairs: Floats, y: Floats) -> None:
+        pairs = np.pad(pairs, ((0, 0), (0, 2 - pairs.shape[1]), (0, 0)))
         most = max(1, min(RECENT, RECENT_BYTES // (16 * pairs.shape[2])))
         if self.recent is not None and len(y) < most:
             pairs = np.concatenate([self.recent, pairs])
