@@ -29,7 +29,7 @@ def table_of(table):
 
 def cut_short(n_bytes):
     """A state that lacks a few bytes at its beginning."""
-    zipped = to_bytes(metrack.estimators.persistence.pack(metrack.COMID().fit(*judged(20))))
+    zipped = to_bytes(metrack.estimators.states.persistence.pack(metrack.COMID().fit(*judged(20))))
     return zipped[:2] + zipped[2 + n_bytes :]
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metrack import Client
-from metrack.estimators.persistence import pack
+from metrack.estimators.states.persistence import pack
 from metrack.storage import to_bytes
 from tests.serve.servers import judged
 from tests.serve.test_api import ARROW, arrow, lists, quiet

@@ -155,7 +155,7 @@ ItemsOption = Annotated[
         "Lines, Parquet, .npy or .npz (also CSR)."
     ),
 ]
-LayoutOption = Annotated[str, typer.Option(help="wide (x_*, z_* or u_*, y), ids (a, b, y), or auto.")]
+LayoutOption = Annotated[str, typer.Option(help="wide (x_*, z_* or u_*), ids (a, b), or auto.")]
 ColumnsOption = Annotated[
     str | None,
     typer.Option(

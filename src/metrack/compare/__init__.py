@@ -5,10 +5,11 @@ far are prices apart. Each comparison is 0 where nothing differs and at most 1. 
 much is for a tracker to learn, from pairs that people judged.
 """
 
+from metrack.compare.active_pairs import ActivePairs as ActivePairs
 from metrack.compare.catalogues import Catalogues as Catalogues
 from metrack.compare.catalogues import catalogues as catalogues
 from metrack.compare.clusters import Clusters as Clusters
 from metrack.compare.clusters import clusters as clusters
 from metrack.compare.comparisons import Comparisons as Comparisons
 
-__all__ = ["Catalogues", "Clusters", "Comparisons", "catalogues", "clusters"]
+__all__ = ["ActivePairs", "Catalogues", "Clusters", "Comparisons", "catalogues", "clusters"]

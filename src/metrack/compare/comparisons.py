@@ -17,6 +17,7 @@ from metrack.compare.texts import Text
 from metrack.engine.numerics.kernels import Ints
 from metrack.estimators.differences import Differences
 from metrack.estimators.inputs.settings import Configurable, choice
+from metrack.storage import State, StateFolder, read
 
 ALL_TEXT = "all text"  # of which each field of text is a part
 
@@ -182,15 +183,25 @@ class Comparisons(Configurable):
             A learner that belongs to it: both are written at once, and `metrack.load` brings the
             learner back from the same folder.
         """
-        check_is_fitted(self, "fields_")
-        fields = self.fields if isinstance(self.fields, str) else dict(self.fields)
-        learned = state.Learned(fields, self.steps, self.fields_, self._whole, self._compared)
-        state.save(learned, path, tracker)
+        with StateFolder(Path(path)) as folder:
+            folder.write(self.pack(tracker))
 
     @classmethod
     def load(cls, path: str | Path) -> "Comparisons":
         """Comparisons as they were saved."""
-        found = state.load(path)
+        return cls.unpack(read(Path(path)), str(path))
+
+    def pack(self, tracker: Any = None) -> State:
+        """What `save` writes."""
+        check_is_fitted(self, "fields_")
+        fields = self.fields if isinstance(self.fields, str) else dict(self.fields)
+        learned = state.Learned(fields, self.steps, self.fields_, self._whole, self._compared)
+        return state.packed(learned, tracker)
+
+    @classmethod
+    def unpack(cls, saved: State, where: str) -> "Comparisons":
+        """The inverse of `pack`; ``where`` names the state in errors."""
+        found = state.unpacked(saved, where)
         loaded = cls(found.fields, found.steps)
         loaded.fields_, loaded._whole, loaded._compared = found.kinds, found.whole, found.compared
         return loaded

@@ -1,6 +1,5 @@
 """Comparisons on disk, alone or with the tracker that learns from them: JSON and arrays."""
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +16,6 @@ from metrack.storage import (
     CorruptStateError,
     ForeignStateError,
     State,
-    StateFolder,
-    read,
 )
 
 PART = "comparisons"
@@ -35,8 +32,8 @@ class Learned(NamedTuple):
     compared: dict[str, Any]  # a Kind each
 
 
-def save(learned: Learned, path: str | Path, learner: Any) -> None:
-    """Write comparisons into a folder, and a learner with them."""
+def packed(learned: Learned, learner: Any) -> State:
+    """Comparisons, and a learner with them, as a state to write."""
     content, arrays = pack(learner) if learner is not None else ({}, {})
     kinds = [
         _pack_kind(kind, f"{PART}.{i}", arrays) for i, kind in enumerate(learned.compared.values())
@@ -48,16 +45,14 @@ def save(learned: Learned, path: str | Path, learner: Any) -> None:
         "all_text": learned.whole,
         "compared": [list(each) for each in zip(learned.compared, kinds, strict=True)],
     }
-    with StateFolder(Path(path)) as folder:
-        folder.write(State({**content, PART: described}, arrays))
+    return State({**content, PART: described}, arrays)
 
 
-def load(path: str | Path) -> Learned:
-    """What a folder holds."""
-    state = read(Path(path))
+def unpacked(state: State, where: str) -> Learned:
+    """What a state holds; ``where`` names it in errors."""
     described = state.content.get(PART)
     if described is None:
-        raise ForeignStateError(f"{path} holds no comparisons")
+        raise ForeignStateError(f"{where} holds no comparisons")
     try:
         kinds = {name: str(kind) for name, kind in described["kinds"]}
         compared = {
@@ -68,7 +63,7 @@ def load(path: str | Path) -> Learned:
         fields = described["fields"] if described["fields"] == "auto" else dict(described["fields"])
         steps = Flag().checked(described["steps"], "steps", {})
     except WRONG as error:
-        raise CorruptStateError(f"{path} describes no comparisons: {error}") from error
+        raise CorruptStateError(f"{where} describes no comparisons: {error}") from error
     return Learned(fields, steps, kinds, whole, compared)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from metrack.checks import Floats
 from metrack.estimators.active_tracker import ActiveTracker, Progress
-from metrack.estimators.persistence import pack, unpack
+from metrack.estimators.states.persistence import pack, unpack
 from metrack.serve import log
 from metrack.serve.items import Items
 from metrack.serve.kinds.table import unstarted
