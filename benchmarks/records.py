@@ -1,6 +1,7 @@
 """Records compared field by field: the trackers beside batch models on the same comparisons.
 
-    make bench-linkage           docs/figures/records.json, among others; some ten minutes
+    make bench-linkage              docs/figures/records.json, among others; half an hour
+    python benchmarks/records.py --without-dedupe     with the figures of dedupe that are kept
 
 The records behind the two sets of benchmarks/linkage.py, compared by ``Comparisons()``, and with
 ``steps=True``. Three parts:
@@ -11,6 +12,8 @@ sets        AP and best F1 on the test pairs after one pass over all pairs, in f
 changes     half-way through 5,000 pairs the records or the question change. AP on test pairs that
             have changed, too, 250 to 2,000 answers after the change, beside models that are fitted
             anew to all pairs so far, or to the last ones.
+asking      AP after so many answers to questions of ``ActivePairs``, beside random candidates and
+            dedupe's own way (benchmarks/dedupe_linkage.py, in an environment of its own)
 speed       pairs compared and learned in a second, of records with a vocabulary of 50,000 trigrams.
 
 Time is the processor's, one thread.
@@ -21,7 +24,9 @@ import gzip
 import json
 import os
 import re
+import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,15 +46,19 @@ from benchmarks.linkage import rounded
 from benchmarks.linkage_streams import ORDERS, PLACES, SHARED, TITLES
 from benchmarks.measures import average_precision, best_f1
 from metrack import Differences, KernelTracker, MetricTracker
-from metrack.compare import Comparisons
+from metrack.compare import ActivePairs, Comparisons
 from metrack.compare.values import number_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "figures" / "records.json"
+DEDUPE = ROOT / ".venv-dedupe" / "bin" / "python"
 BEFORE, AFTER, EVERY = 3_000, 2_000, 250  # pairs, around a change
 WINDOWS = (250, 500, 1_000, 2_000, None)  # the last pairs that models are fitted to; None: all
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 TREES = 200
+AT_A_TIME = 5  # questions
+LOOKS = (25, 50, 100, 200, 300, 500, 1_000)  # answers
+DEDUPE_LOOKS, DEDUPE_SEEDS = LOOKS[:5], ORDERS[:2]  # it takes minutes to ask 300 questions
 FEW = 13  # comparisons of which products are made
 
 TRACKERS = {"`MetricTracker()`": MetricTracker, "`KernelTracker()`": KernelTracker}
@@ -299,6 +308,42 @@ def changes(judged, name, orders, **around):
     return found
 
 
+# Asking
+
+
+def asking(judged, orders, looks=LOOKS):
+    """AP after so many answers, asked for as `ActivePairs` does, or drawn evenly."""
+    compare = Comparisons().fit(judged.left, judged.right)
+    pairs = compare.transform(judged.left, judged.right, judged.train)
+    test = np.asarray(compare.transform(judged.left, judged.right, judged.test))
+    found = {"asked": {"ap": [], "yes": []}, "random": {"ap": [], "yes": []}}
+    for seed in orders:
+        for name, own in found.items():
+            asker = ActivePairs(MetricTracker(), pairs, random_state=seed)
+            rng, values = np.random.default_rng(seed), []
+            order = rng.permutation(len(pairs))
+            for look in looks:
+                while asker.n_answers < look:
+                    done = slice(asker.n_answers, asker.n_answers + AT_A_TIME)
+                    rows = asker.query(AT_A_TIME) if name == "asked" else order[done]
+                    asker.teach(rows, judged.alike[rows])
+                values.append(average_precision(distances(asker.tracker, test), judged.test_alike))
+            own["ap"].append(values)
+            own["yes"].append(int(np.sum(asker.answers_ > 0)))
+    return found
+
+
+def asked_by_dedupe(python, folder, seeds, looks=DEDUPE_LOOKS):
+    """Measured by a Python that has dedupe."""
+    with tempfile.TemporaryDirectory() as place:
+        out = Path(place) / "dedupe.json"
+        script = Path(__file__).parent / "dedupe_linkage.py"
+        listed = [[str(each) for each in several] for several in (seeds, looks)]
+        command = [python, script, "--data", folder, "--out", out, "--seeds", *listed[0]]
+        subprocess.run([*command, "--looks", *listed[1]], check=True)
+        return {"looks": list(looks), "sets": json.loads(out.read_text(encoding="utf-8"))}
+
+
 # Speed
 
 
@@ -335,9 +380,9 @@ def speed(n_pairs=20_000, n_records=20_000, at_a_time=1_000):
     return found
 
 
-def measure(folder, orders=ORDERS, names=tuple(TITLES), changing=None, **around):
-    found = {"orders": list(orders), "sets": {}, "changes": {}, "around": [BEFORE, AFTER, EVERY]}
-    for name in names:
+def measure(folder, orders=ORDERS, looks=LOOKS, **around):
+    found = {"orders": list(orders), "sets": {}, "changes": {}, "asking": {}}
+    for name in TITLES:
         judged = load(folder, name)
         found["sets"][name] = {
             "n_pairs": len(judged.train),
@@ -345,20 +390,29 @@ def measure(folder, orders=ORDERS, names=tuple(TITLES), changing=None, **around)
             "features": on_set(judged, orders),
         }
         print(f"{name}: learned", flush=True)
-        found["changes"][name] = changes(judged, name, changing or orders[:3], **around)
-    return found
+        found["changes"][name] = changes(judged, name, orders[:3], **around)
+        found["asking"][name] = asking(judged, orders, looks)
+    return found | {"looks": list(looks), "every": around.get("every", EVERY)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder of records-*.json.gz; METRACK_RECORDS")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--dedupe", type=Path, default=DEDUPE, help="a Python that has dedupe")
+    parser.add_argument("--without-dedupe", action="store_true", help="its figures as kept")
     asked = parser.parse_args()
     folder = asked.data or default_folder()
     if not (folder / "records-dblp.json.gz").exists():
         sys.exit(f"there is no records-dblp.json.gz in {folder}; see --data")
-    found = measure(folder) | {"speed": speed()}
-    asked.out.write_text(json.dumps(rounded(found), indent=1) + "\n", encoding="utf-8")
+    if asked.without_dedupe:
+        theirs = json.loads(asked.out.read_text(encoding="utf-8"))["dedupe"]
+    elif asked.dedupe.exists():
+        theirs = asked_by_dedupe(asked.dedupe, folder, DEDUPE_SEEDS)
+    else:
+        sys.exit(f"there is no {asked.dedupe}; run make bench-linkage, or with --without-dedupe")
+    found = measure(folder) | {"speed": speed(), "dedupe": theirs}
+    asked.out.write_text(json.dumps(rounded(found)) + "\n", encoding="utf-8")
     print(f"written to {asked.out}")
 
 
