@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 
 from metrack.checks import whole
 from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.estimators.bases.online import OnlineLearner
 from metrack.estimators.choosing.active import CANDIDATES, EXPLORED
 from metrack.estimators.differences import Differences
 from metrack.estimators.inputs import check_labels
-from metrack.estimators.bases.online import OnlineLearner
 
 
 class ActivePairs:
