@@ -8,9 +8,9 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
 .PHONY: demo study study-long study-fast study-claims test test-portable test-browser test-postgres \
-	test-kills test-spark run-test-spark bench bench-select bench-ablation bench-tracking bench-linkage bench-tables bench-width \
+	test-kills test-spark run-test-spark test-stores bench bench-select bench-ablation bench-tracking bench-linkage bench-tables bench-width \
 	bench-kernel bench-active bench-track bench-serve bench-postgres bench-spark bench-drift \
-	bench-drift-moa fuzz lint docs dist clean
+	bench-drift-moa bench-stores fuzz lint docs dist clean
 
 demo: .venv/installed
 	$(BIN)/metrack demo --out demo
@@ -55,6 +55,11 @@ test-spark:
 run-test-spark: .venv-spark/installed
 	$(SPARK)/pytest tests/spark
 	PYSPARK_PYTHON=$(abspath $(SPARK)/python) $(SPARK)/pytest --doctest-modules src/metrack/spark
+
+# Every vector store for real, in .venv-stores: nothing else here needs them.
+STORES := .venv-stores/bin
+test-stores: .venv-stores/installed
+	$(STORES)/pytest tests/stores
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/run.py
@@ -130,6 +135,11 @@ bench-spark: .venv-spark/installed
 	$(SPARK)/python benchmarks/spark.py --features 128 --keys 60 --pairs 300
 	$(SPARK)/python benchmarks/spark.py --features 512 --keys 20 --pairs 300
 
+# 100,000 items of 384 features in each vector store, and a question that changes; ten minutes.
+bench-stores: .venv/installed .venv-stores/installed
+	$(STORES)/python benchmarks/stores.py --out docs/figures/stores.json
+	$(BIN)/python -m docs.figures.make_stores_page
+
 # Many more damaged and crafted states than in the tests.
 fuzz: .venv/installed
 	METRACK_MUTATIONS=20000 $(BIN)/pytest tests/estimators/test_persistence.py -k "flipped or crafted"
@@ -152,7 +162,7 @@ dist: .venv/installed-dist
 
 # Back to a fresh clone.
 clean:
-	rm -rf .venv .venv-spark .venv-torch .venv-moa .venv-dedupe demo site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-spark .venv-torch .venv-stores .venv-moa .venv-dedupe demo site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: pyproject.toml constraints.txt
@@ -166,6 +176,12 @@ clean:
 	@echo "Setting up .venv-spark (a few minutes the first time) ..."
 	@test -x $(SPARK)/python || $(PYTHON) -m venv .venv-spark
 	@$(SPARK)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[spark]' pytest hypothesis
+	@touch $@
+
+.venv-stores/installed: pyproject.toml constraints.txt
+	@echo "Setting up .venv-stores (a minute the first time) ..."
+	@test -x $(STORES)/python || $(PYTHON) -m venv .venv-stores
+	@$(STORES)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[stores]' pytest hypothesis
 	@touch $@
 
 # What metrack is compared with, and never needs: torch, and a package of public tables.
