@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from metrack.checks import Floats, Ints
+from metrack.estimators.reading.plotting import COLOURS as COLOURS
+from metrack.estimators.reading.plotting import GREY as GREY
+from metrack.estimators.reading.plotting import check_available as check_available
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,9 +17,6 @@ if TYPE_CHECKING:
 Marks = Sequence[tuple[int, str]]
 Band = tuple[Floats, Floats, Floats]  # mean, low, high
 
-# Okabe and Ito's colours, told apart by all eyes; grey is for what is not a contestant.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255")
-GREY = "#555555"
 SHADE, PALER = 0.2, 3.0  # of an interval: its opacity, less where all cover a third of a panel
 ARROW: dict[str, Any] = {"arrowstyle": "-|>", "color": "black"}
 STYLE: dict[Any, Any] = {
@@ -45,14 +45,6 @@ class Map(NamedTuple):
     values: Floats
     texts: list[list[str]]
     signed: bool
-
-
-def check_available() -> None:
-    """Raise an ImportError that says what to install, unless figures can be drawn."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ImportError("figures need matplotlib: pip install 'metrack[plots]'") from None
 
 
 def tracking(

@@ -246,10 +246,10 @@ class KernelTracker(WeighedLearner):
         engine = self.engine_
         if (rule := _features(engine).rule).code is None:  # it may fail half-way
             engine = deepcopy(engine, {id(rule): rule})
-        losses = [engine.observe(pairs, np.empty(0)) for pairs in batch.point_chunks(y)]
+        losses = self._follow(engine, batch.point_chunks(y))
         self._forget_read_outs()
         self.engine_ = engine
-        return np.concatenate(losses)
+        return losses
 
     def _spaces(self) -> list[str]:
         kernel, gammas = self.resolved_.kernel, self.gammas_

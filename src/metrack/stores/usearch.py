@@ -10,7 +10,6 @@ from metrack.checks import Ints
 from metrack.stores import files
 from metrack.stores.store import Image, Store, Vectors, in_order, padded
 
-
 EFFORT = 512  # candidates that a search on the graph keeps: 64, the library's own, miss 1 %
 
 

@@ -1,8 +1,4 @@
-"""How a stream went, in bounded memory: a mean over each of a number of equal blocks.
-
-When there are too many, two and two become one. What is kept depends on the pairs alone, and not on
-how they were cut into batches.
-"""
+"""How a tracked stream went: losses, what the metric rested on, and on which features."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +7,7 @@ import numpy as np
 
 from metrack.checks import Floats
 from metrack.engine.numerics.records import MOST, Number, floats
+from metrack.estimators.bases.course import Course
 from metrack.estimators.bases.online import OnlineLearner
 from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.estimators.kernel_tracker import KernelTracker
@@ -21,7 +18,7 @@ MOST_BLOCKS = 64
 PREFIX = "history."
 
 
-class History:
+class History(Course):
     """Losses, effective windows and features' shares of the metric over time.
 
     Parameters
@@ -30,33 +27,21 @@ class History:
     """
 
     def __init__(self, n_features: int) -> None:
-        self.width = FIRST_WIDTH
-        self.pairs = 0  # in the last block, which is not full yet
-        self.total = 0.0  # of their losses
-        self.losses: Floats = np.empty(0)  # mean of each block
-        self.windows: Floats = np.empty(0)  # effective ones, at the end of each block
-        self.shares: Floats = np.empty((0, n_features))  # of the metric's trace, likewise
+        super().__init__(1 + n_features, FIRST_WIDTH, MOST_BLOCKS)
 
     @property
-    def room(self) -> int:
-        """Pairs until the block is full."""
-        return self.width - self.pairs
+    def windows(self) -> Floats:
+        """Effective ones, at the end of each block."""
+        return self.values[:, 0]
+
+    @property
+    def shares(self) -> Floats:
+        """Of the metric's trace, likewise."""
+        return self.values[:, 1:]
 
     def add(self, losses: Floats, learner: OnlineLearner) -> None:
         """Add losses, no more than there is room for."""
-        # One after another: numpy's own sum would depend on how many there are.
-        self.total = float(np.add.accumulate(np.append(self.total, losses))[-1])
-        self.pairs += len(losses)
-        if self.room:
-            return
-        self.losses = np.append(self.losses, self.total / self.width)
-        self.windows = np.append(self.windows, effective_window(learner))
-        self.shares = np.concatenate([self.shares, shares_of(learner)[None]])
-        self.pairs, self.total = 0, 0.0
-        if len(self.losses) == MOST_BLOCKS:
-            self.losses = 0.5 * (self.losses[::2] + self.losses[1::2])
-            self.windows, self.shares = self.windows[1::2], self.shares[1::2]
-            self.width *= 2
+        self.take(losses, lambda: _standing(learner))
 
     def latest(self) -> float:
         """Mean loss of the last block, or of what there is of the first."""
@@ -64,18 +49,10 @@ class History:
             return float(self.losses[-1])
         return self.total / self.pairs if self.pairs else float("nan")
 
-    def ends(self) -> Floats:
-        """Pairs after which each block ended."""
-        return self.width * np.arange(1, len(self.losses) + 1, dtype=float)
-
     def curves(self, learner: OnlineLearner) -> tuple[Floats, Floats, Floats]:
         """Ends, losses and effective windows of all blocks, the last as far as it has come."""
-        ends, losses, windows = self.ends(), self.losses, self.windows
-        if self.pairs:
-            ends = np.append(ends, self.width * len(losses) + self.pairs)
-            losses = np.append(losses, self.total / self.pairs)
-            windows = np.append(windows, effective_window(learner))
-        return ends, losses, windows
+        ends, losses, values = self.so_far(lambda: _standing(learner))
+        return ends, losses, values[:, 0]
 
     def pack(self) -> tuple[dict[str, float], Arrays]:
         """What JSON can say, and the arrays."""
@@ -94,8 +71,8 @@ class History:
         found.width = Number(FIRST_WIDTH, MOST, whole=True).checked(width, "history.width", {})
         found.pairs = Number(0, width - 1, whole=True).checked(pairs, "history.pairs", {})
         found.total = Number().checked(total, "history.total", {})
-        found.losses, found.windows = arrays[f"{PREFIX}losses"], arrays[f"{PREFIX}memory"]
-        found.shares = arrays[f"{PREFIX}shares"]
+        found.losses = arrays[f"{PREFIX}losses"]
+        found.values = np.column_stack([arrays[f"{PREFIX}memory"], arrays[f"{PREFIX}shares"]])
         return found
 
     def check(self, n_pairs: int, n_features: int) -> None:
@@ -108,6 +85,11 @@ class History:
         told = self.width * len(self.losses) + self.pairs
         if len(self.losses) >= MOST_BLOCKS or told > n_pairs:
             raise ValueError(f"a history of {told:,} pairs, of which {n_pairs:,} were learned")
+
+
+def _standing(learner: OnlineLearner) -> Floats:
+    """What is kept of a learner."""
+    return np.append(effective_window(learner), shares_of(learner))
 
 
 def effective_window(learner: OnlineLearner) -> float:

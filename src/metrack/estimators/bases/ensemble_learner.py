@@ -1,5 +1,7 @@
 """Learners of pairs whose engine is an ensemble."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -58,6 +60,9 @@ class EnsembleLearner(OnlineLearner):
     def resolve(self, n_features: int) -> EnsembleSettings | TrackerSettings:
         """What the settings come to for so many features; nothing is learned or changed."""
         raise NotImplementedError
+
+    def _standing(self, engine: Any) -> Floats:
+        return np.array([float(engine.last_change)])
 
     @property
     @exclusive

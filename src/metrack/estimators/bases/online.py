@@ -26,12 +26,13 @@ from metrack.estimators.inputs import (
     take_names_of_pairs,
 )
 from metrack.estimators.inputs.settings import at_most_features
+from metrack.estimators.reading.plotting import Plots
 from metrack.estimators.resolved.dense import TargetSettings
 from metrack.estimators.resolved.margin import EnsembleSettings
 from metrack.estimators.resolved.tracker import TrackerSettings
 
 
-class OnlineLearner(Asking):
+class OnlineLearner(Plots, Asking):
     """Learners of pairs behind scikit-learn's and metric-learn's interface."""
 
     resolved_: EnsembleSettings | TrackerSettings | TargetSettings
@@ -198,17 +199,11 @@ class OnlineLearner(Asking):
     def observe_batch(self, batch: PairBatch, y: Floats) -> Floats:
         """What `observe` does, with pairs and labels that have been checked; it is started."""
         self._forget_read_outs()
-        chunks = self._chunks(batch, y)
-        return np.concatenate(
-            [self.engine_.observe(pairs, self._draws(len(pairs.y))) for pairs in chunks]
-        )
+        return self._follow(self.engine_, self._chunks(batch, y))
 
     def _chunks(self, batch: PairBatch, y: Floats) -> Iterator[Any]:
         """A batch in pieces, as the engine learns them."""
         return batch.chunks(y)
-
-    def _draws(self, n_pairs: int) -> Floats:
-        return np.empty(0)
 
     def _mu(self) -> float:
         return float(self.engine_.mu[0])
@@ -257,8 +252,10 @@ class OnlineLearner(Asking):
         resolved = self.resolve(n_features)
         engine: Any = resolved.build()
         engine.continue_from(self.engine_)
+        course = self.course_
         self.restore(resolved, engine, self.rng_, self.preprocessor_)
         take_names(self, None)  # those there were are too few
+        self.course_ = course
         return self
 
     def for_neighbours(self) -> Any:

@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 
 from metrack.estimators.bases import unlabelled
 from metrack.estimators.bases.base import Embedding
+from metrack.estimators.bases.course import Course
 from metrack.estimators.bases.threads import exclusive
 from metrack.estimators.inputs import (
     Lookup,
@@ -37,6 +38,8 @@ class OnlineEmbedding(Embedding):
         What a user has set since learning last went on: "threshold" or "components".
     points_ : Points or None
         What points without judgements have shown.
+    course_ : Course or None
+        How it went since it was started or loaded; of learners of pairs.
     """
 
     preprocessor: Preprocessor
@@ -46,6 +49,7 @@ class OnlineEmbedding(Embedding):
     rng_: np.random.RandomState
     set_by_hand_: dict[str, Any]
     points_: unlabelled.Points | None
+    course_: Course | None
 
     def resolve(self, n_features: int) -> Resolved:
         """What the settings come to for so many features; nothing is learned or changed."""
@@ -77,7 +81,7 @@ class OnlineEmbedding(Embedding):
         self.resolved_, self.engine_, self.rng_ = resolved, engine, rng
         self.preprocessor_ = preprocessor
         self.n_features_in_ = resolved.n_features
-        self.points_ = None
+        self.points_, self.course_ = None, None
         self._forget_read_outs()
         return self
 

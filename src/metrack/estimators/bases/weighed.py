@@ -1,7 +1,7 @@
 """Learners whose output is weighed over many experts, and what they tell of these."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,6 +12,12 @@ from metrack.engine.learners.bank import FOREVER
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.ensemble_learner import EnsembleLearner
 from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.reading import plotting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MEMORIES = 4.0 ** np.arange(2, 9)  # lengths between which trust is told apart, in pictures
 
 
 class Expert(NamedTuple):
@@ -96,6 +102,28 @@ class WeighedLearner(EnsembleLearner):
     def _spaces(self) -> list[str]:
         """Which features each active learner works on."""
         return spaces_of(self.engine_)
+
+    def _standing(self, engine: Any) -> Floats:
+        """The last change, and the trust in learners of each length of memory."""
+        experts = engine.experts
+        bins = np.searchsorted(MEMORIES, experts.lengths)
+        trust = np.bincount(bins, experts.weights, len(MEMORIES) + 1)
+        return np.append(super()._standing(engine), trust)
+
+    @exclusive
+    def plot_trust(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw how much learners of each length of memory were trusted along the stream.
+
+        Trust moves to short memories where things change, and to long ones where they stay.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Drawn on a new figure without.
+        """
+        ends, _, values = self._so_far()
+        names = [f"up to {each:,.0f} pairs" for each in MEMORIES]
+        return plotting.trust(plotting.axes(ax), ends, values[:, 1:], [*names, "all pairs"])
 
     @exclusive
     def last_round(self) -> Round:

@@ -1,7 +1,7 @@
 """What a tracker tells of drift: how fast, since when, and in which features."""
 
 import html
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.estimators.bases.linear import FrozenMetric, LinearEmbedding
 from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.inputs.settings import whole
+from metrack.estimators.reading import plotting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class DriftReport(NamedTuple):
@@ -82,6 +87,28 @@ class ReportsDrift(LinearEmbedding):
             pairs_since_change=self.n_pairs_seen_ - self.last_change_,
             features=self._named_features(names)[by_size(change)],
             change=change,
+        )
+
+    def plot_drift(
+        self,
+        ax: "Axes | None" = None,
+        since: FrozenMetric | None = None,
+        names: Any = None,
+        n: int = 10,
+    ) -> "Axes":
+        """Draw which features' shares of the metric have changed most; see `drift_report`.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Drawn on a new figure without.
+        since, names : as in `drift_report`
+        n : int
+            How many features.
+        """
+        report = self.drift_report(since, names)
+        return plotting.drift(
+            plotting.axes(ax), report.most_changed(whole("n", n)), report.effective_window
         )
 
 
