@@ -13,14 +13,22 @@ PAGE = Path(__file__).parents[1] / "tracking.md"
 TITLES = ("kind", "units", "rate", "memory", "pull", "mean over", "directions")
 
 
+def memory_of(row):
+    """Of how many pairs; plain distance learns of none but its scale."""
+    if row.kind == "plain":
+        return ""
+    if row.memory:
+        return f"{row.memory:,}"
+    return "all" if row.kind == "gradient" else "none"
+
+
 def cells(row):
     """What a row says; empty where its kind has no such number."""
-    remembers = row.kind in ("gradient",) and row.memory == ALL
     return [
         row.kind,
         row.view,
         f"{row.rate:g}" if row.rate else "",
-        "all" if remembers else f"{row.memory:,}" if row.memory else "none",
+        memory_of(row),
         f"{row.pull:g}" if row.pull else "",
         f"{row.mean:,}" if row.kind == "gradient" else "",
         f"{row.width}" if row.width != ALL and row.kind != "plain" else "",

@@ -26,7 +26,7 @@ class Expert(NamedTuple):
     Attributes
     ----------
     kind : str
-        Such as "target"; "leading" are target learners on a few leading directions.
+        Such as "target", "gradient" or "plain".
     memory : float
         How many of the most recent pairs it rests on; infinite where it forgets nothing.
     learning_rate : float

@@ -8,7 +8,6 @@ const WAYS = {
   moment: "compares how far alike pairs spread with how far others do",
   additive: "adds up what each direction tells",
   margin: "keeps alike and other pairs apart by a margin",
-  leading: "aims at a distance for each pair, in a few directions",
   plain: "plain distance, as if nothing were learned",
 };
 
