@@ -27,7 +27,7 @@ from metrack.engine.learners.cover import activated_levels, active_levels, time_
 from metrack.engine.numerics.kernels import Floats, Record, fill, inner, kernel
 from metrack.engine.numerics.losses import LOGISTIC, LOSSES, Kind, gradient, loss, shortfall
 from metrack.engine.numerics.pairs import sign
-from metrack.engine.numerics.records import TINY, Choice, Flag, Number, Structure, counts, floats
+from metrack.engine.numerics.records import TINY, Choice, Number, Structure, counts, floats
 
 AVERAGE, SAMPLE, BEST = range(3)
 OUTPUTS = {"average": AVERAGE, "sample": SAMPLE, "best": BEST}
@@ -44,7 +44,6 @@ class Combination(NamedTuple):
     output: Annotated[int, Choice(OUTPUTS)] = AVERAGE
     weight_loss: Annotated[int, Choice(WEIGHT_LOSSES)] = CAPPED  # what the combiner is told
     cap: Annotated[float, Number(TINY)] = 2.0  # of losses that it is told
-    balanced: Annotated[bool, Flag()] = False  # alike and other pairs count the same in sum
 
 
 class Roster(NamedTuple):
@@ -67,9 +66,9 @@ class ExpertState(NamedTuple):
     losses: Annotated[Floats, floats("experts", least=0.0, most=1.0)]
 
 
-# How far the stream has come: pairs, those alike, and the expert that predicted in the last round;
-# where experts are averaged, the most trusted one.
-COUNTERS = Structure(pairs=counts(1), alike=counts(1), selected=counts(1))
+# How far the stream has come: pairs, and the expert that predicted in the last round; where experts
+# are averaged, the most trusted one.
+COUNTERS = Structure(pairs=counts(1), selected=counts(1))
 
 
 class State(NamedTuple):
@@ -120,9 +119,8 @@ def combine(
     experts, counters, p = state.experts, state.counters[0], state.experts.p
     weighing = roster.n_per_level > 0 or roster.n_always_on > 1
     for row in range(y.size):
-        weight = min(abs(y[row]), 1.0) * (_balance(counters, y[row]) if how.balanced else 1.0)
+        weight = min(abs(y[row]), 1.0)
         counters.pairs += 1
-        counters.alike += y[row] > 0.0
         t = counters.pairs
         n = _activate(experts, how.combiner, roster, t)
         probabilities(how.combiner, experts.statistics, n, t, p)
@@ -143,13 +141,6 @@ def combine(
         if weighing:
             _judge(experts, how, said, n, sign(y[row]) * weight, output)
             update(how.combiner, experts.statistics, n, p, experts.losses)
-
-
-@inner
-def _balance(counters: Record, y: float) -> float:
-    """What a pair counts for, if alike pairs and others are to count the same in sum."""
-    alike = (counters.alike + 1.0) / (counters.pairs + 2.0)
-    return float(0.5 / alike if y > 0.0 else 0.5 / (1.0 - alike))
 
 
 @inner
@@ -210,8 +201,7 @@ def _judge(
 ) -> None:
     """What the combiner is told of each expert's prediction, in [0, 1].
 
-    A pair of weight below 1 counts for less; where both kinds of pairs are to count the same, one
-    of the rarer kind for more, up to a loss of 1.
+    A pair of weight below 1 counts for less.
     """
     label, weight = sign(y), abs(y)
     asked = label * gradient(how.loss, shortfall(label, output.mu, output.q))
@@ -224,7 +214,7 @@ def _judge(
         else:  # the loss linearised at the ensemble's own prediction
             linear = asked * ((said.q[j] - output.q) - (said.mu[j] - output.mu))
             experts.losses[j] = 0.5 + 0.5 * min(max(linear / how.cap, -1.0), 1.0)
-        experts.losses[j] = min(weight * experts.losses[j], 1.0)
+        experts.losses[j] *= weight
 
 
 @kernel

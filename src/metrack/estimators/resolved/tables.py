@@ -29,7 +29,7 @@ TABLE = (
     Row("moment", AS_THEY_COME, memory=400),
     Row("gradient", OWN, 0.05, ALL, mean=1024),
     Row("target", OWN, 0.1, 64, 0.33, width=12),
-    Row("target", OWN, 0.05, 1024),
+    Row("target", OWN, 0.02, 4096),
     Row("additive", OWN, 0.06, 125),
     Row("additive", AS_THEY_COME, 0.2, 1000),
     Row("target", AS_THEY_COME, 0.1, NONE),

@@ -18,7 +18,7 @@ from metrack.estimators.resolved.fields import UNITS, Name, scaled
 MOST_ROWS = 64
 # How experts are combined.
 TRACKING = Combination(
-    LOSSES["hinge"], RECORDS["adaptive_share"], OUTPUTS["average"], CAPPED, cap=4.0, balanced=True
+    LOSSES["hinge"], RECORDS["adaptive_share"], OUTPUTS["average"], CAPPED, cap=4.0
 )
 
 
