@@ -34,7 +34,8 @@ test: lint
 test-portable: .venv/installed
 	$(BIN)/python tests/portable.py
 
-# The pages of metrack serve, in a real browser.
+# The pages of metrack serve in a real browser, and 10,000 requests made from its own description;
+# five minutes.
 test-browser: .venv/installed-browser
 	sh tests/browser.sh
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sysconfig
 import textwrap
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 
 import metrack
 from metrack import Client
+from metrack.serve.doctor import examined
 from tests.serve.servers import Server, free_port, sqlite_only
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve.md"
@@ -66,4 +68,37 @@ def test_a_log_that_was_copied_while_it_grew_is_a_back_up(spawner, tmp_path, mon
             metrack.MetricTracker(random_state=0).fit(pairs[:300], y[:300]).pair_distance(pairs)
         )
         np.testing.assert_array_equal(client.distance("m", pairs), expected)
+    server.end()
+
+
+@sqlite_only
+def test_states_that_were_copied_before_the_log_restore_what_was_cut_off(
+    spawner, tmp_path, monkeypatch
+):
+    rng = np.random.default_rng(0)
+    pairs, y = rng.normal(size=(600, 2, 3)), rng.choice([-1, 1], size=600)
+    server = spawner.start(tmp_path / "data", save_work=0.0).wait()
+    with Client(server.url) as client:
+        client.create("m", 3)
+        client.feedback("m", pairs[:300], y[:300])
+        client.describe("m", min_sequence=300, timeout=60)
+        client.request("DELETE", "/v1/metrics/m/log?upto=250")
+        (tmp_path / "other").mkdir()
+        shutil.copytree(tmp_path / "data" / "states", tmp_path / "other" / "states")
+        client.feedback("m", pairs[300:400], y[300:400])  # what comes between is in the log
+        monkeypatch.chdir(tmp_path)
+        exec(blocks("python")[-1])
+        client.feedback("m", pairs[400:500], y[400:500])  # ... and what comes later, lost
+    server.end()
+    (tmp_path / "backup.db").rename(tmp_path / "other" / "log.db")
+    assert {each.level for each in examined(tmp_path / "other")} == {"ok"}
+    server = spawner.start(tmp_path / "other").wait()
+    with Client(server.url) as client:
+        assert client.describe("m", min_sequence=400, timeout=60)["pairs"] == 400
+        receipt = client.feedback("m", pairs[500:], y[500:])
+        assert receipt.sequence == 500
+        client.describe("m", min_sequence=500, timeout=60)
+        tracker = metrack.MetricTracker(random_state=0).fit(pairs[:400], y[:400])
+        tracker.partial_fit(pairs[500:], y[500:])
+        np.testing.assert_array_equal(client.distance("m", pairs), tracker.pair_distance(pairs))
     server.end()
