@@ -82,6 +82,11 @@ def test_fields_that_cannot_be_are_refused(fields, words):
         Comparisons(fields).fit([{"title": "a"}])
 
 
+def test_tables_without_a_common_field_are_refused():
+    with pytest.raises(ValueError, match="left has title, price; right has Title"):
+        Comparisons().fit([{"title": "a", "price": 1}], [{"Title": "a"}])
+
+
 def test_steps_are_yes_or_no():
     with pytest.raises(ValueError, match="steps=3; choose one of False, True"):
         Comparisons(steps=3).fit([{"title": "a"}])

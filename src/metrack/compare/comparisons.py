@@ -91,6 +91,7 @@ class Comparisons(Configurable):
         """
         choice("steps", self.steps, {False: False, True: True})
         tables = _tables(left, right)
+        _check_common(tables)
         kinds = self._kinds(tables)
         whole = [name for name, kind in kinds.items() if kind == "text"]
         if self.fields != "auto" or len(whole) < 2:
@@ -256,6 +257,17 @@ class Comparisons(Configurable):
 def _tables(left: Any, right: Any) -> list[Table]:
     tables = [table_of(left, "left")]
     return tables if right is None else [*tables, table_of(right, "right")]
+
+
+def _check_common(tables: list[Table]) -> None:
+    """Refuse two tables that have no field of the same name."""
+    fields = [list(table.columns) for table in tables if table.columns]
+    if len(fields) == 2 and not set(fields[0]) & set(fields[1]):
+        left, right = (", ".join(each) for each in fields)
+        raise ValueError(
+            f"no field is in both tables: left has {left}; right has {right}. Give those that "
+            "belong together the same name"
+        )
 
 
 def _column(table: Table, name: str, whole: list[str]) -> Column:
