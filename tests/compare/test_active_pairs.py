@@ -46,6 +46,8 @@ def test_all_are_asked_about_in_the_end():
     pairs, _ = candidates(25)
     asker = ActivePairs(MetricTracker(), pairs)
     assert [len(asker.query(10)) for _ in range(4)] == [10, 10, 5, 0]
+    asker.teach([0, 1], [True, False])
+    assert asker.query(10).tolist() == []
 
 
 def test_who_is_unsure_teaches_nothing_and_is_not_asked_again():
@@ -84,3 +86,5 @@ def test_what_cannot_be_is_refused_and_nothing_is_learned(rows, y, words):
 def test_candidates_are_differences():
     with pytest.raises(ValueError, match="must be Differences"):
         ActivePairs(MetricTracker(), np.zeros((3, 2)))
+    with pytest.raises(TypeError, match="tracker is a type; ActivePairs teaches learners of pairs"):
+        ActivePairs(MetricTracker, candidates(3)[0])

@@ -93,6 +93,13 @@ def test_one_who_is_never_sure_can_go_on(folder, monkeypatch):
     assert "state: 1 pair learned" in judge(monkeypatch, "y").output
 
 
+def test_all_are_asked_about_in_the_end(folder, monkeypatch):
+    (folder / "near.csv").write_text("a,b\no0,1\no2,3\no0,1\n")
+    said = judge(monkeypatch, "yny").output
+    assert "All pairs have been asked about." in said
+    assert "state: 2 pairs learned" in said
+
+
 def test_comparisons_saved_with_their_tracker_go_on(folder, monkeypatch):
     compare = Comparisons().fit(LEFT, RIGHT)
     u = compare.transform(LEFT, RIGHT, SAME)

@@ -52,6 +52,11 @@ class ActivePairs:
     """
 
     def __init__(self, tracker: OnlineLearner, pairs: Differences, random_state: int = 0) -> None:
+        if not isinstance(tracker, OnlineLearner):
+            raise TypeError(
+                f"tracker is a {type(tracker).__name__}; ActivePairs teaches learners of pairs, "
+                "such as MetricTracker()"
+            )
         if not isinstance(pairs, Differences) or len(pairs) == 0:
             raise ValueError("pairs must be Differences of one pair or more, as comparisons give")
         self.tracker, self.pairs = tracker, pairs
@@ -68,12 +73,11 @@ class ActivePairs:
         return int(np.count_nonzero(self.answers_))
 
     def query(self, n_pairs: int = 1) -> Ints:
-        """Choose pairs to be judged: their rows. None is asked about twice.
-
-        There are fewer, or none, where nearly all, or all, have been asked about.
-        """
+        """Choose pairs to be judged: their rows, as many as are left. None is asked about twice."""
         open_ = np.flatnonzero(~self._asked)
         n = min(whole("n_pairs", n_pairs), len(open_))
+        if n == 0:
+            return open_
         seed = [self.random_state, len(self.pairs) - len(open_), self.n_answers]
         rng = np.random.default_rng(seed)
         if self._knows_one_kind():
@@ -81,8 +85,8 @@ class ActivePairs:
         else:
             open_ = rng.choice(open_, min(len(open_), max(CANDIDATES, n)), replace=False)
             worth, evenly = self.tracker.informativeness(self.pairs[open_]), EXPLORED
-        odds = (1.0 - evenly) * worth / max(worth.sum(), 1e-300) + evenly / max(len(open_), 1)
-        chosen = rng.choice(open_, n, replace=False, p=odds / odds.sum()) if n else open_[:0]
+        odds = (1.0 - evenly) * worth / max(worth.sum(), 1e-300) + evenly / len(open_)
+        chosen: Ints = rng.choice(open_, n, replace=False, p=odds / odds.sum())
         self._asked[chosen] = True
         return chosen
 
