@@ -211,6 +211,8 @@ def test_points_may_be_sparse_and_names_are_kept():
         session(ActiveTracker(MetricTracker(), X), 3) for X in (frame, sp.csr_array(POINTS))
     )
     assert named.tracker.feature_names_in_.tolist() == list("abcde")
+    kernel = ActiveTracker(KernelTracker(n_landmarks=8), frame).tracker
+    assert kernel.feature_names_in_.tolist() == list("abcde")
     assert named.tracker.n_pairs_seen_ == sparse.tracker.n_pairs_seen_
 
 

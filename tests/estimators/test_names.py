@@ -99,6 +99,13 @@ def test_reports_tell_features_by_name(frame, tmp_path):
     assert sorted(numbered.features.tolist()) == [0, 1, 2]
 
 
+def test_points_without_judgements_name_the_features(frame):
+    tracker = MetricTracker().observe_points(frame)
+    assert tracker.feature_names_in_.tolist() == NAMES
+    assert tracker.top_features(n=1)[0][0] in NAMES
+    assert not hasattr(MetricTracker().observe_points(POINTS), "feature_names_in_")
+
+
 def test_names_are_saved(frame, tmp_path):
     learners = (
         MetricTracker(preprocessor=frame).fit(ROWS, Y),

@@ -12,8 +12,16 @@ from metrack.estimators.bases.online import OnlineLearner
 from metrack.estimators.bases.threads import exclusive
 from metrack.estimators.choosing import active, asking_state, closure, foretold, judged
 from metrack.estimators.choosing.asking_state import Asking, Moment
+from metrack.estimators.choosing.asking_state import Progress as Progress
 from metrack.estimators.choosing.foretold import Foretold
-from metrack.estimators.inputs import PairBatch, Points, PointsLike, check_points, points_for
+from metrack.estimators.inputs import (
+    PairBatch,
+    Points,
+    PointsLike,
+    check_points,
+    points_for,
+    take_names,
+)
 from metrack.estimators.inputs.settings import whole
 from metrack.estimators.states.persistence import pack, unpack
 from metrack.storage import Arrays, State, StateFolder, read
@@ -21,38 +29,6 @@ from metrack.storage import Arrays, State, StateFolder, read
 UNDOABLE = 20  # calls of `teach`
 ATTEMPTS = 5  # to find pairs that were not asked about
 FINER = 1.25  # times as many answers between metrics that are kept, to compare with
-
-
-class Progress(NamedTuple):
-    """How far asking has come.
-
-    Attributes
-    ----------
-    answers : int
-        Sure ones, to the question of today.
-    alike : int
-        Of these.
-    unsure : int
-        Answers "unsure", to the question of today.
-    question : int
-        Which one it is: 1 at first, and one more with each change that was noticed.
-    auc : float or None
-        What pairs drawn at random should have, by what the metric said of them before it learned
-        their answers; of the later half of all answers. None where it is too early to say.
-    ahead : float or None
-        Of the judgements "alike", what as many answers again will change at most; see
-        `MetricTracker.change_since`. None before the 20th answer, and with `KernelTracker`.
-    stop : bool
-        Whether that is little: at most ``at_most``.
-    """
-
-    answers: int
-    alike: int
-    unsure: int
-    question: int
-    auc: float | None
-    ahead: float | None
-    stop: bool
 
 
 class _Before(NamedTuple):
@@ -409,3 +385,4 @@ def _show(tracker: OnlineLearner, X: Any, points: Points) -> None:
     else:
         tracker.check_components(points.shape[1])
         tracker.start(points.shape[1])
+        take_names(tracker, X)

@@ -23,6 +23,7 @@ from metrack.estimators.inputs import (
     hand_names,
     points_for,
     points_of,
+    take_names,
 )
 from metrack.estimators.inputs.settings import Seed
 from metrack.estimators.reading.alignment import aligned, leading, orthogonal
@@ -69,6 +70,8 @@ class LinearLearner(OnlineLearner, OnlineLinearEmbedding):
             )
         if not fitted:
             self.start(n_features, preprocessor)
+            if preprocessor is None:
+                take_names(self, X)
         seen = self.points_ or unlabelled.no_points(n_features, self.engine_.n_pairs)
         self._forget_read_outs()
         self.points_ = unlabelled.take(seen, points)

@@ -29,6 +29,38 @@ class Asking(NamedTuple):
     n_implied: int = 0  # pairs that were learned because they followed from answers
 
 
+class Progress(NamedTuple):
+    """How far asking has come.
+
+    Attributes
+    ----------
+    answers : int
+        Sure ones, to the question of today.
+    alike : int
+        Of these.
+    unsure : int
+        Answers "unsure", to the question of today.
+    question : int
+        Which one it is: 1 at first, and one more with each change that was noticed.
+    auc : float or None
+        What pairs drawn at random should have, by what the metric said of them before it learned
+        their answers; of the later half of all answers. None where it is too early to say.
+    ahead : float or None
+        Of the judgements "alike", what as many answers again will change at most; see
+        `MetricTracker.change_since`. None before the 20th answer, and with `KernelTracker`.
+    stop : bool
+        Whether that is little: at most ``at_most``.
+    """
+
+    answers: int
+    alike: int
+    unsure: int
+    question: int
+    auc: float | None
+    ahead: float | None
+    stop: bool
+
+
 def pack(asking: Asking, arrays: Arrays) -> dict[str, Any]:
     """What JSON can say; arrays go to the others."""
     for i, each in enumerate(asking.moments):
