@@ -104,7 +104,7 @@ bench-kernel: .venv/installed
 # Answers that asking saves; half an hour.
 bench-active: .venv/installed .venv-torch/tables.npz
 	$(BIN)/python benchmarks/active.py --jobs 2 --tables .venv-torch/tables.npz --out docs/figures/active.json
-	$(BIN)/python -m docs.figures.make_label_figure
+	$(BIN)/python -m docs.figures.make_label_page
 
 # Ten million pairs through a pipe, twice; some minutes.
 bench-track: .venv/installed

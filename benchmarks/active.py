@@ -172,6 +172,7 @@ def compare(name, seeds, jobs):
         for way, curve in by_way.items():
             print(line(way, curve, goal, EVERY, SHOWN), flush=True)
     return {
+        "seeds": seeds,
         "curves": {
             q: {w: c.round(5).tolist() for w, c in by_way.items()} for q, by_way in means.items()
         },
@@ -298,7 +299,7 @@ def main():
         found[name] = compare(name, asked.seeds, asked.jobs)
     on = {} if asked.tables is None else on_tables(asked.tables, asked.jobs)
     if asked.out is not None:
-        result = {"every": EVERY, "seeds": asked.seeds, "sets": found, "tables": on}
+        result = {"every": EVERY, "sets": found, "tables": on}
         asked.out.write_text(json.dumps(result) + "\n")
 
 

@@ -12,8 +12,15 @@ import metrack
 import metrack.evaluate
 import metrack.plots
 import metrack.river
+import metrack.stores
 import metrack.streams
-from docs.figures import make_learners_table, make_real_drift
+from docs.figures import (
+    make_label_page,
+    make_learners_table,
+    make_real_drift,
+    make_search_page,
+    make_stores_page,
+)
 from docs.studies import make_tables
 from metrack.estimators.bases.linear import FrozenMetric
 from metrack.estimators.reading.drift_report import DriftReport
@@ -22,7 +29,7 @@ from metrack.tracking.loop import track
 DOCS = Path(__file__).parents[1] / "docs"
 PUBLIC = {
     f"{module.__name__}.{name}": getattr(module, name)
-    for module in (metrack, metrack.evaluate, metrack.streams)
+    for module in (metrack, metrack.evaluate, metrack.stores, metrack.streams)
     for name in module.__all__
 }
 PUBLIC |= {f"metrack.river.{name}": getattr(metrack.river, name) for name in metrack.river.__all__}
@@ -61,6 +68,18 @@ def test_the_page_of_tracking_has_the_learners_of_today():
 
 def test_the_page_of_real_drift_has_what_was_measured():
     assert make_real_drift.filled() == make_real_drift.PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("maker", [make_label_page, make_search_page, make_stores_page])
+def test_how_tos_have_what_was_measured(maker):
+    assert maker.filled() == maker.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_of_search_takes_sixty_lines():
+    page = (DOCS / "how-to" / "search.md").read_text(encoding="utf-8")
+    code = re.findall(r"<!-- (?:code|encoder) -->\n```python\n(.*?)```", page, re.DOTALL)
+    assert len(code) == 4
+    assert sum(bool(line.strip()) for each in code for line in each.splitlines()) <= 60
 
 
 def test_api_page_names_what_there_is():
