@@ -230,17 +230,8 @@ class COMID(MetricTransformer):
 
     Parameters
     ----------
-    buffer_size
-        Number of points remembered.
-    recent
-        Share of them that are the most recent ones; the rest is a uniform sample of all before.
-    pairs_per_point
-        Most pairs drawn for a new point.
-    seed
-        Same seed, same metric.
-    max_features
-        Most features that a stream may bring; a point with more is refused. Memory and time per
-        pair grow with them.
+    buffer_size, recent, pairs_per_point, seed, max_features
+        As in `MetricTracker`.
     settings
         Settings of `metrack.COMID`, such as ``learning_rate`` or ``n_components``.
 

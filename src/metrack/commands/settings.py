@@ -6,12 +6,16 @@ that would take longer than everything else that ``--help`` does.
 
 import ast
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from metrack.registry import PAIR_LEARNERS
+from metrack.registry import PAIR_LEARNERS, estimator
+
+if TYPE_CHECKING:
+    from metrack.estimators.bases.online import OnlineLearner
 
 LEFT_OUT = {"self", "preprocessor"}  # --items gives the points
 ENTRY = re.compile(r"^(\w+(?:, \w+)*)(?: : (.+))?$")
@@ -103,3 +107,24 @@ def _described(docstring: str) -> dict[str, Described]:
             kind, text = found[name]
             found[name] = Described(kind, f"{text} {line.strip()}".replace("`", "").strip())
     return found
+
+
+def estimator_in(out: Path) -> str:
+    """The one that goes on there; the default where there is none yet."""
+    from metrack.storage import has_state, read
+
+    found = read(out).content["learner"]["class"] if has_state(out) else None
+    return found if found in PAIR_LEARNERS else "MetricTracker"
+
+
+def make_estimator(name: str, asked: Mapping[str, Any]) -> "OnlineLearner":
+    """An estimator with the settings that were asked for."""
+    if name not in PAIR_LEARNERS:
+        raise ValueError(f"--estimator {name!r}; choose one of {', '.join(PAIR_LEARNERS)}")
+    kind = estimator(name)
+    wrong = [each for each in asked if each not in kind().get_params()]
+    if wrong:
+        raise ValueError(f"--{wrong[0].replace('_', '-')} is no setting of {name}")
+    # A run that is interrupted draws the same numbers as one that is not.
+    learner: OnlineLearner = kind(**{"random_state": 0, **asked})
+    return learner

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from metrack.commands.settings import settings, value_of
+from metrack.commands.settings import estimator_in, make_estimator, settings, value_of
 from metrack.registry import PAIR_LEARNERS
-from metrack.registry import estimator as find_estimator
 
 if TYPE_CHECKING:
-    from metrack.estimators.bases.online import OnlineLearner
     from metrack.tracking.loop import Progress, Run
 
 Settings = dict[str, float | str | None]  # of an estimator, as they were typed
@@ -225,7 +223,7 @@ def track(
     from metrack.tracking.saving import SavePolicy
 
     asked: Settings = dict(ctx.obj or {})
-    learner = _make_estimator(estimator or _estimator_in(out), asked)
+    learner = make_estimator(estimator or estimator_in(out), asked)
     if estimator is not None:
         asked["estimator"] = estimator
     _track(
@@ -272,26 +270,6 @@ def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
     if value not in known:
         raise ValueError(f"--{name} {value!r}; choose one of {', '.join(known)}")
     return value
-
-
-def _estimator_in(out: Path) -> str:
-    """The one that goes on there; the default where there is none yet."""
-    from metrack.storage import has_state, read
-
-    found = read(out).content["learner"]["class"] if has_state(out) else None
-    return found if found in PAIR_LEARNERS else "MetricTracker"
-
-
-def _make_estimator(name: str, asked: Settings) -> "OnlineLearner":
-    if name not in PAIR_LEARNERS:
-        raise ValueError(f"--estimator {name!r}; choose one of {', '.join(PAIR_LEARNERS)}")
-    kind = find_estimator(name)
-    wrong = [each for each in asked if each not in kind().get_params()]
-    if wrong:
-        raise ValueError(f"--{wrong[0].replace('_', '-')} is no setting of {name}")
-    # A run that is interrupted draws the same numbers as one that is not.
-    learner: OnlineLearner = kind(**{"random_state": 0, **asked})
-    return learner
 
 
 def _with_bar(
