@@ -233,6 +233,16 @@ def test_the_metric_is_that_of_neighbours(store):
     )
 
 
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [("usearch", "usearch"), ("faiss", "faiss"), ("qdrant", "qdrant_client")],
+)
+def test_without_the_library_the_remedy_is_named(module, package):
+    code = f"import sys; sys.modules[{package!r}] = None; import metrack.stores.{module}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert f'{package} is missing: pip install "metrack[stores]"' in run.stderr
+
+
 def test_the_bound_holds_as_often_as_it_says():
     """Of shares of ten, whose mean is known, over many samples."""
     rng = np.random.default_rng(0)

@@ -6,12 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import faiss
 import numpy as np
 
 from metrack.checks import Ints
 from metrack.stores import files
 from metrack.stores.store import Image, Store, Vectors, in_order
+
+try:
+    import faiss
+except ImportError:
+    raise ImportError('faiss is missing: pip install "metrack[stores]"') from None
 
 
 class Guarded:

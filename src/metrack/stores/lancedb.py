@@ -3,10 +3,14 @@
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from metrack.checks import Ints
 from metrack.stores.store import Image, Store, Vectors, in_order, padded
+
+try:
+    import pyarrow as pa
+except ImportError:
+    raise ImportError('pyarrow is missing: pip install "metrack[stores]"') from None
 
 AT_ONCE = 1024  # ids in a condition
 

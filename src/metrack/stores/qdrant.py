@@ -4,10 +4,14 @@ import base64
 from typing import Any
 
 import numpy as np
-from qdrant_client import QdrantClient, models
 
 from metrack.checks import Ints
 from metrack.stores.store import Image, Store, Vectors, in_order, padded
+
+try:
+    from qdrant_client import QdrantClient, models
+except ImportError:
+    raise ImportError('qdrant_client is missing: pip install "metrack[stores]"') from None
 
 AT_ONCE = 1024  # points
 

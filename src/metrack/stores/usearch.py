@@ -4,11 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from usearch.index import Index
 
 from metrack.checks import Ints
 from metrack.stores import files
 from metrack.stores.store import Image, Store, Vectors, in_order, padded
+
+try:
+    from usearch.index import Index
+except ImportError:
+    raise ImportError('usearch is missing: pip install "metrack[stores]"') from None
 
 EFFORT = 512  # candidates that a search on the graph keeps: 64, the library's own, miss 1 %
 
