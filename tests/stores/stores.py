@@ -14,7 +14,7 @@ def usearch(folder, fresh=True):
     plain = Index(ndim=N_FEATURES, metric="l2sq", dtype="f32")
     if not fresh:
         plain.load(str(folder / "plain"))
-    return UsearchStore(plain, folder / "images")
+    return UsearchStore(plain, folder / "images", exact=True)  # a graph may miss an item
 
 
 def faiss(folder, fresh=True):
