@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from metrack import LMNN, KernelTracker, MetricTracker
-from metrack.estimators.bases.base import StaticEmbedding
+from metrack.estimators.bases.linear import StaticEmbedding
 from metrack.stores import Search
 from metrack.stores import store as stores
 from metrack.stores.search import bound
