@@ -1,7 +1,4 @@
-"""The trackers as River estimators: dict in, dict out.
-
-Needs the extra ``river``: ``pip install "metrack[river]"``.
-"""
+"""The trackers as River estimators: dict in, dict out; needs the extra ``river``."""
 
 from collections.abc import Hashable
 from typing import Any, ClassVar
@@ -203,8 +200,7 @@ class MetricTracker(MetricTransformer):
     seed
         Same seed, same metric.
     max_features
-        Most features that a stream may bring; a point with more is refused. Memory and time per
-        pair grow with them.
+        Most features that a stream may bring; a point with more is refused.
     settings
         Settings of `metrack.MetricTracker`, such as ``n_components``.
 
@@ -230,8 +226,16 @@ class COMID(MetricTransformer):
 
     Parameters
     ----------
-    buffer_size, recent, pairs_per_point, seed, max_features
-        As in `MetricTracker`.
+    buffer_size
+        Number of points remembered.
+    recent
+        Share of them that are the most recent ones; the rest is a uniform sample of all before.
+    pairs_per_point
+        Most pairs drawn for a new point.
+    seed
+        Same seed, same metric.
+    max_features
+        Most features that a stream may bring; a point with more is refused.
     settings
         Settings of `metrack.COMID`, such as ``learning_rate`` or ``n_components``.
 
