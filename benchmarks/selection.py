@@ -75,6 +75,8 @@ NARROW_POOL = [
         VIEWS, (0.05, 0.1, 0.2, 0.4),
         ((NONE, 0.0), (48, 1.0), (64, 0.33), (256, 0.33), (1024, 0.0)),
     )),
+    *(Row("target", v, 0.02, 4096) for v in VIEWS),
+    *(Row("target", v, 0.02, 4096) for v in VIEWS),
     *(Row("target", v, r, m, 0.33, width=12) for v, r, m in product(VIEWS, (0.1, 0.3), (64, 256))),
     *(Row("additive", v, r, m) for v, r, m in product(VIEWS, (0.06, 0.2), (125, 1000))),
     *(Row("moment", v, memory=m) for v, m in product(VIEWS, (200, 400, 800))),
