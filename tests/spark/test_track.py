@@ -121,8 +121,8 @@ def test_keys_of_other_types_and_names(spark, rows):
 def test_settings_and_a_shared_start(spark, rows):
     df = spark.createDataFrame(rows, SCHEMA)
     settings = {"n_components": 2, "output": "sample", "random_state": 3}
-    expected = alone(rows, lambda: metrack.MetricTracker(**settings))
-    assert states(on_spark.track(df, settings=settings)) == expected
+    expected = alone(rows, lambda: metrack.SADL(**settings))
+    assert states(on_spark.track(df, settings=settings, estimator="SADL")) == expected
     assert states(on_spark.track(df, estimator="LEGO")) == alone(rows, metrack.LEGO)
     pairs, y = pairs_of(9, 100)
     start = metrack.SADL(rho=0.2).fit(pairs, y)
@@ -216,7 +216,11 @@ WRONG = {
     "value": ({}, {"settings": {"loss": "cubic"}}, "loss"),
     "items": ({}, {"settings": {"preprocessor": np.eye(2)}}, "pass items"),
     "generator": ({}, {"settings": {"random_state": np.random.RandomState(0)}}, "random_state"),
-    "draws": ({}, {"settings": {"output": "sample"}}, "output='sample' draws: give random_state"),
+    "draws": (
+        {},
+        {"settings": {"output": "sample"}, "estimator": "SADL"},
+        "output='sample' draws: give random_state",
+    ),
     "often": ({}, {"states_every": 0}, "states_every is 0"),
     "most": ({}, {"max_features": 0}, "max_features is 0"),
     "start": ({}, {"start": metrack.OASIS()}, "start is a OASIS, which learns no pairs"),
