@@ -28,7 +28,7 @@ study-claims: .venv/installed
 
 test: lint
 	$(BIN)/pytest -n 2
-	$(BIN)/pytest --doctest-modules src --ignore=src/metrack/spark
+	$(BIN)/pytest --doctest-modules src --ignore=src/metrack/spark --ignore=src/metrack/stores
 
 # The same under other instruction sets and with other hypothesis seeds; half an hour.
 test-portable: .venv/installed
