@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from metrack.engine.ensemble import kernel_features
+from metrack.engine.ensemble import kernel_features, landmarks
 from metrack.engine.numerics.pairs import Pairs, PointPairs
 from metrack.estimators.kernel_tracker import KernelTracker
 from metrack.estimators.metric_tracker import MetricTracker
@@ -139,7 +139,8 @@ def _cross(n_pairs, speed, seed=3):
 
 def seen_by(ensemble, x, z):
     """Differences as all spaces see them, of this moment."""
-    features = zip(ensemble.kernel.of_points(x), ensemble.kernel.of_points(z), strict=True)
+    rule, known = ensemble.kernel.rule, ensemble.kernel.landmarks
+    features = zip(*(landmarks.features(rule, known, points) for points in (x, z)), strict=True)
     return [x - z, *(a - b for a, b in features)]
 
 

@@ -7,8 +7,6 @@ has learned is carried over by a change of basis; see `Space.change_features`. A
 fixed counts of pairs, so that calls of any sizes lead to the same state.
 """
 
-from typing import Any
-
 import numpy as np
 
 from metrack.engine.ensemble import landmarks
@@ -79,10 +77,6 @@ class KernelFeatures:
             self.landmarks.outside[0] = share
             return False
         return share > before + MOVED_AWAY * (1.0 - before)
-
-    def of_points(self, X: Any) -> list[Floats]:
-        """Points as each space sees them."""
-        return landmarks.features(self.rule, self.landmarks, X)
 
     def continue_from(self, old: "KernelFeatures") -> None:
         """Go on from those of points of perhaps fewer features, which have been 0 so far."""

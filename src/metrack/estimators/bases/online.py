@@ -164,8 +164,8 @@ class OnlineLearner(Plots, Asking):
         -------
         int
             How many judgements were found among those that may be replayed: of `MetricTracker` the
-            last 1,024, and up to 1,024 of each kind from all the past. None where nothing is
-            replayed.
+            last 4,096 (1,024 above 64 features), and up to 1,024 of each kind from all the past.
+            None where nothing is replayed.
         """
         check_is_fitted(self)
         return self._forget(PairBatch(pairs, self.preprocessor_, self.n_features_in_))
