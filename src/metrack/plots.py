@@ -18,6 +18,7 @@ Marks = Sequence[tuple[int, str]]
 Band = tuple[Floats, Floats, Floats]  # mean, low, high
 
 SHADE, PALER = 0.2, 3.0  # of an interval: its opacity, less where all cover a third of a panel
+NAME_HEIGHT = 0.075  # of a panel: the room that a name takes
 ARROW: dict[str, Any] = {"arrowstyle": "-|>", "color": "black"}
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -53,6 +54,7 @@ def tracking(
     panels: Mapping[str, Mapping[str, Band]],
     references: Sequence[str],
     marks: Marks,
+    logarithmic: Sequence[str] = (),
 ) -> "Figure":
     """Draw how fast the true metric changed and, below, how well each method kept up.
 
@@ -63,30 +65,32 @@ def tracking(
     steps : array (n_evaluations,)
         When the methods were evaluated.
     panels : mapping from a measure to a mapping from a method's name to (mean, low, high)
-        Arrays (n_evaluations,) each; a panel for each measure, in per cent.
+        Arrays (n_evaluations,) each; a panel for each measure, in per cent. The first method that
+        is no reference is drawn on top.
     references : sequence of str
         Methods that do not learn: drawn in grey, without an interval.
     marks : sequence of (step, name)
         Where segments start.
+    logarithmic : sequence of str
+        Measures with a logarithmic axis.
     """
     check_available()
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8, 2.2 + 2.6 * len(panels)), layout="constrained")
+        figure = Figure(figsize=(9.5, 2.0 + 2.8 * len(panels)), layout="constrained")
         top, *rest = figure.subplots(
-            1 + len(panels), 1, sharex=True, height_ratios=[1] + [2.2] * len(panels)
+            1 + len(panels), 1, sharex=True, height_ratios=[1] + [2.6] * len(panels)
         )
         _draw_rates(top, rest, rates, marks)
         for axes, (measure, methods) in zip(rest, panels.items(), strict=True):
-            _draw_measure(axes, steps, methods, references)
+            _draw_measure(axes, steps, methods, references, measure in logarithmic)
             axes.set(ylabel=f"{measure} (%)")
         rest[-1].set(xlabel="pairs seen")
         for axes in (top, *rest):
             _shade_segments(axes, marks, len(rates))
         _name_segments(top, marks, len(rates))
-        _add_legend(figure, rest[0])
     return figure
 
 
@@ -107,20 +111,57 @@ def _draw_rates(top: "Axes", rest: Sequence["Axes"], rates: Floats, marks: Marks
 
 
 def _draw_measure(
-    axes: "Axes", steps: Ints, methods: Mapping[str, Band], references: Sequence[str]
+    axes: "Axes",
+    steps: Ints,
+    methods: Mapping[str, Band],
+    references: Sequence[str],
+    logarithmic: bool,
 ) -> None:
-    dashes = iter(("--", ":", "-."))
-    colours = iter(COLOURS * 9)
-    shade = _shade([band for name, band in methods.items() if name not in references])
+    dashes, colours = iter(("--", ":", "-.")), iter(COLOURS * 9)
+    learners = [name for name in methods if name not in references]
+    shade = _shade([methods[name] for name in learners])
     for name, (mean, low, high) in methods.items():
         if name in references:
             axes.plot(steps, 100 * mean, next(dashes), color=GREY, linewidth=1.2, label=name)
             continue
-        colour = next(colours)
-        axes.plot(steps, 100 * mean, color=colour, linewidth=1.6, label=name)
+        first, behind = name == learners[0], learners.index(name) / len(learners)
+        colour, width = next(colours), 2.6 if first else 1.4
+        axes.plot(steps, 100 * mean, color=colour, linewidth=width, label=name, zorder=3.0 - behind)
         axes.fill_between(steps, 100 * low, 100 * high, color=colour, alpha=shade, linewidth=0)
-    axes.set(ylim=(0, None))
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    if logarithmic:
+        means = 100 * np.concatenate([mean for mean, _, _ in methods.values()])
+        shown = means[means > 0.0]
+        axes.set(yscale="log", ylim=(0.7 * shown.min(initial=100.0), 1.4 * shown.max(initial=0.1)))
+        axes.yaxis.set_major_formatter("{x:g}")
+    else:
+        axes.set(ylim=(0, None))
+    _name_lines(axes)
+
+
+def _name_lines(axes: "Axes") -> None:
+    """Write names at the ends of lines, moved apart where they would cover each other."""
+    to_height = axes.transData + axes.transAxes.inverted()
+    lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+    ends = np.array([[line.get_xdata()[-1], line.get_ydata()[-1]] for line in lines])  # type: ignore[index]
+    heights = to_height.transform(ends)[:, 1]
+    order = np.argsort(heights, kind="stable")
+    free = -np.inf
+    for i in order:
+        heights[i] = free = max(free + NAME_HEIGHT, heights[i])
+    most = 1.0 + NAME_HEIGHT  # a little above the axes is room
+    for i in order[::-1]:
+        heights[i] = most = min(heights[i], most - NAME_HEIGHT)
+    for line, height in zip(lines, heights, strict=True):
+        axes.annotate(
+            str(line.get_label()),
+            (1.01, height),
+            xycoords="axes fraction",
+            va="center",
+            color=line.get_color(),
+            weight="bold" if line.get_linewidth() > 2.0 else "normal",
+            annotation_clip=False,
+        )
 
 
 def _shade(bands: Sequence[Band]) -> float:
@@ -148,11 +189,6 @@ def _name_segments(axes: "Axes", marks: Marks, end: int) -> None:
         axes.text(
             middle, 1.03, name, transform=axes.get_xaxis_transform(), ha="center", va="bottom"
         )
-
-
-def _add_legend(figure: "Figure", axes: "Axes") -> None:
-    handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 4))
 
 
 def maps(

@@ -77,7 +77,9 @@ def test_evaluations_meet_segments_and_are_dense_after_switches(schedule, switch
     assert study.segments[1].drift == pytest.approx(drift)
     assert study.switches == switches
     assert set(ends) <= set(steps)
-    assert {switch + after for switch in switches for after in (50, 100, 200, 400)} <= set(steps)
+    assert {switch + after for switch in switches for after in (50, 100, 200, 400, 800)} <= set(
+        steps
+    )
     assert steps[-1] == study.n_pairs
     assert study.describe()["schedule"] == schedule
 

@@ -25,7 +25,7 @@ Name = TypeVar("Name", bound=Hashable)
 N_NEIGHBORS = 5
 N_TESTED = 500
 N_EVEN = 12  # evaluations at even distances
-AFTER = (50, 100, 200, 400)  # and so many pairs after the start and each switch
+FIRST = 50  # pairs from the start and each switch to an evaluation; then twice as many, and so on
 USUAL = 6000  # pairs; in shorter streams they come earlier
 REFERENCES = ("raw", "true metric")  # no metric at all, and the one that made the data
 LEVEL = 0.8  # of the NMI
@@ -119,11 +119,13 @@ class Study:
         """Pairs seen at each evaluation: evenly, at segments' ends, and denser after switches."""
         ends = np.cumsum([segment.length for segment in self.segments])
         even = np.arange(1, self.n_even + 1) * self.n_pairs / self.n_even
-        starts = np.array([0, *self.switches])
-        dense = starts[:, None] + np.array(AFTER) * min(1.0, self.n_pairs / USUAL)
-        steps = np.rint(np.concatenate([ends, even, dense.ravel()])).astype(np.int64)
-        steps = np.unique(steps)
-        return steps[(steps > 0) & (steps <= self.n_pairs)]
+        first = FIRST * min(1.0, self.n_pairs / USUAL)
+        dense = [
+            start + first * 2.0 ** np.arange(np.ceil(np.log2(max((stop - start) / first, 1.0))))
+            for start, stop in pairwise([0, *self.switches, self.n_pairs])
+        ]
+        steps = np.unique(np.rint(np.concatenate([ends, even, *dense])).astype(np.int64))
+        return steps[steps > 0]
 
     def describe(self) -> Json:
         """The settings as JSON."""

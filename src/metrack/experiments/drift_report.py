@@ -37,7 +37,8 @@ def draw(results: Json, rates: Floats) -> "Figure":
         for measure, title in MEASURES.items()
     }
     steps = np.array(results["steps"])
-    return plots.tracking(rates, steps, panels, REFERENCES, _marks(results))
+    errors = [MEASURES["knn_error"]]
+    return plots.tracking(rates, steps, panels, REFERENCES, _marks(results), errors)
 
 
 def page(results: Json, rates: Floats, versions: Mapping[str, str]) -> Page:
