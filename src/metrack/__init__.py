@@ -1,5 +1,6 @@
 """metrack: a distance metric that stays right while the world changes."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from metrack import registry
@@ -50,29 +51,21 @@ __all__ = [
 ]
 
 
+# What is no estimator of one learner, and where it is; imported when it is first asked for.
+_OTHERS = {
+    "ActiveTracker": "metrack.estimators.active_tracker",
+    "Client": "metrack.client",
+    "Differences": "metrack.estimators.differences",
+    "implied_pairs": "metrack.estimators.choosing.closure",
+    "load": "metrack.estimators.states.persistence",
+}
+
+
 def __getattr__(name: str) -> object:
     if name in registry.ESTIMATORS:
         return registry.estimator(name)
-    if name == "ActiveTracker":
-        from metrack.estimators.active_tracker import ActiveTracker
-
-        return ActiveTracker
-    if name == "load":
-        from metrack.estimators.states.persistence import load
-
-        return load
-    if name == "implied_pairs":
-        from metrack.estimators.choosing.closure import implied_pairs
-
-        return implied_pairs
-    if name == "Differences":
-        from metrack.estimators.differences import Differences
-
-        return Differences
-    if name == "Client":
-        from metrack.client import Client
-
-        return Client
+    if name in _OTHERS:
+        return getattr(import_module(_OTHERS[name]), name)
     raise AttributeError(f"module 'metrack' has no attribute {name!r}")
 
 

@@ -7,8 +7,10 @@ from threading import Barrier
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from metrack import COMID, LEGO, OASIS, FromLabels, MetricTracker, SlidingWindow
+from metrack import COMID, LEGO, OASIS, SADL, FromLabels, MetricTracker, SlidingWindow
+from metrack.estimators.bases.threads import one_blas_thread
 from tests.estimators.learners import make_stream, state
 
 N_THREADS = 4
@@ -108,3 +110,33 @@ def test_triplets_points_and_windows():
     assert similarity.n_triplets_seen_ == 240
     assert from_labels.buffer_.clock[0] == 240
     assert window.n_seen_ == 240
+
+
+def blas_threads():
+    return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+
+
+def test_blas_has_one_thread_while_anything_learns_and_then_as_many_as_before():
+    stream, seen = make_stream(6), []
+
+    class Telling(np.random.RandomState):
+        def random_sample(self, size=None):  # what output="sample" draws, while it learns
+            seen.append(blas_threads())
+            return super().random_sample(size)
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        learner = SADL(output="sample", random_state=Telling(0))
+        learner.partial_fit(stream.pairs[:20], stream.y[:20])
+        assert blas_threads() == before
+    assert seen
+    assert set(np.ravel(seen)) == {1}
+
+
+def test_blas_has_its_threads_back_after_learning_failed_or_went_on_at_once():
+    stream, before = make_stream(6), blas_threads()
+    with pytest.raises(ZeroDivisionError), one_blas_thread():
+        _ = 1 / 0
+    assert blas_threads() == before
+    at_once(lambda _: MetricTracker().partial_fit(stream.pairs[:50], stream.y[:50]))
+    assert blas_threads() == before

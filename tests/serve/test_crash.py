@@ -148,6 +148,7 @@ def test_states_are_used_and_do_not_show(spawner, tmp_path):
         with Client(server.url) as client:
             client.create("m", n_features=3)
             client.feedback("m", pairs[start : start + 140], y[start : start + 140])
+            client.describe("m", min_sequence=start + 140, timeout=60)  # all is learned
         server.end()
         saved = read(data / "states" / "1").content["serve"]["sequence"]
         assert saved == start + 140

@@ -31,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog="Example: metrack demo --out demo --seed 1")(demo)
     reproduce = typer.Typer(no_args_is_help=True, help="Run a study of the paper at full size.")
     reproduce.command(
-        epilog="Example: metrack reproduce synthetic --trials 100 --out results --method sadl "
+        epilog="Example: metrack reproduce synthetic --trials 100 --out results --method tracker "
         "--method mypackage.mymodule:MyEstimator"
     )(synthetic)
     reproduce.command(

@@ -14,7 +14,7 @@ from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.neighbour_votes import NeighbourVotes, Parts
 from metrack.engine.online.own_units import own_units
 from metrack.estimators.bases.linear import FrozenMetric
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import exclusive, one_blas_thread
 from metrack.estimators.choosing.pairing import LABELS, is_refresh, next_refresh
 from metrack.estimators.from_labels import FromLabels
 from metrack.estimators.inputs import (
@@ -262,10 +262,11 @@ class DriftKNN(ClassifierMixin, Configurable):
     def follow(self, points: Floats, labels: list[Any]) -> list[Any]:
         """What `observe` does, with points and labels that have been checked; it is started."""
         predicted: list[Any] = []
-        while len(predicted) < len(labels):
-            start, seen = len(predicted), self.votes_.n_points
-            stop = start + next_refresh(seen, self.n_features_in_) - seen
-            predicted += self._follow(points[start:stop], labels[start:stop])
+        with one_blas_thread():
+            while len(predicted) < len(labels):
+                start, seen = len(predicted), self.votes_.n_points
+                stop = start + next_refresh(seen, self.n_features_in_) - seen
+                predicted += self._follow(points[start:stop], labels[start:stop])
         return predicted
 
     def _check(

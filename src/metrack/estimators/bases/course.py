@@ -12,6 +12,7 @@ import numpy as np
 
 from metrack.checks import Floats
 from metrack.engine.numerics.pairs import Pairs, PointPairs
+from metrack.estimators.bases.threads import one_blas_thread
 
 
 class Course:
@@ -83,7 +84,8 @@ class Followed:
             y, start = (chunk.u.y if isinstance(chunk, PointPairs) else chunk.y), 0
             while start < len(y):
                 stop = min(start + course.room, len(y))
-                losses = engine.observe(chunk.part(start, stop), self._draws(stop - start))
+                with one_blas_thread():
+                    losses = engine.observe(chunk.part(start, stop), self._draws(stop - start))
                 weights = np.abs(y[start:stop])
                 course.take(
                     losses / np.where(weights > 0.0, weights, 1.0), lambda: self._standing(engine)
