@@ -35,10 +35,14 @@ def test_wrong_use_exits_2(args):
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
-    [(ValueError("pairs: row 3 is NaN;\n drop it"), 2), (PermissionError(13, "no", "demo"), 1)],
+    ("error", "code", "words"),
+    [
+        (ValueError("pairs: row 3 is NaN;\n drop it"), 2, "pairs: row 3 is NaN; drop it"),
+        (PermissionError(13, "Permission denied", "demo"), 1, "demo: permission denied"),
+        (ImportError("install plots"), 1, "install plots"),
+    ],
 )
-def test_errors_are_one_line_without_traceback(error, code, monkeypatch, capsys):
+def test_errors_are_one_line_without_traceback(error, code, words, monkeypatch, capsys):
     def run(out, seed, n_pairs):
         raise error
 
@@ -47,4 +51,4 @@ def test_errors_are_one_line_without_traceback(error, code, monkeypatch, capsys)
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == code
-    assert capsys.readouterr().err == f"metrack: {' '.join(str(error).split())}\n"
+    assert capsys.readouterr().err == f"metrack: {words}\n"

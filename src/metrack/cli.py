@@ -56,8 +56,15 @@ def main() -> None:
 def _stop(error: Exception, code: int) -> NoReturn:
     from metrack.terminal import visible
 
-    typer.echo(f"metrack: {visible(' '.join(str(error).split()))}", err=True)
+    typer.echo(f"metrack: {visible(' '.join(_words(error).split()))}", err=True)
     sys.exit(code)
+
+
+def _words(error: Exception) -> str:
+    """What an error says; of one of the operating system which file, and what is wrong with it."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror.lower()}"
+    return str(error)
 
 
 if __name__ == "__main__":
