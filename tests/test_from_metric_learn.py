@@ -236,6 +236,25 @@ def test_components_of_those_that_hold_a_learner():
         assert_allclose(there @ there.T, expected @ expected.T, atol=1e-9)
 
 
+def test_similarities_under_set_components():
+    triplets = STREAM.points[np.random.default_rng(0).integers(len(STREAM.points), size=(30, 3))]
+    oasis = OASIS().fit(triplets)
+    learned = oasis.decision_function(triplets)
+    L = np.diag([2.0, 1.0, 0.5, 0.0])
+    oasis.components_ = L
+    assert_allclose(oasis.get_bilinear_matrix(), L.T @ L)
+    embedded = triplets @ L.T
+    expected = np.sum(embedded[:, 0] * (embedded[:, 1] - embedded[:, 2]), axis=1)
+    assert_allclose(oasis.decision_function(triplets), expected)
+    assert oasis.score(triplets) == (expected > 0).mean()
+    pairs = triplets[:, :2]
+    assert_allclose(oasis.pair_score(pairs), np.sum(embedded[:, 0] * embedded[:, 1], axis=1))
+    again = OASIS().fit(triplets).partial_fit(triplets[:1])
+    oasis.partial_fit(triplets[:1])
+    assert_array_equal(oasis.get_bilinear_matrix(), again.get_bilinear_matrix())
+    assert not np.allclose(learned, expected)
+
+
 # Classes
 
 
