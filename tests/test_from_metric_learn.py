@@ -8,10 +8,25 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_spd_matrix
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import metrack
-from metrack import COMID, ITML, LEGO, LMNN, MMC, OASIS, POLA, FromLabels, MetricTracker, OnlineITML
+from metrack import (
+    COMID,
+    ITML,
+    LEGO,
+    LMNN,
+    MMC,
+    OASIS,
+    POLA,
+    FromLabels,
+    FromTransformer,
+    MetricTracker,
+    OnlineITML,
+)
 from metrack.estimators.bases.linear import FrozenMetric
 from tests.estimators.learners import make_stream
 
@@ -219,6 +234,61 @@ def test_components_of_those_that_hold_a_learner():
         assert_array_equal(holder.get_mahalanobis_matrix(), L.T @ L)
         there, expected = holder.transform(X), X @ L.T
         assert_allclose(there @ there.T, expected @ expected.T, atol=1e-9)
+
+
+def test_similarities_under_set_components():
+    triplets = STREAM.points[np.random.default_rng(0).integers(len(STREAM.points), size=(30, 3))]
+    oasis = OASIS().fit(triplets)
+    learned = oasis.decision_function(triplets)
+    L = np.diag([2.0, 1.0, 0.5, 0.0])
+    oasis.components_ = L
+    assert_allclose(oasis.get_bilinear_matrix(), L.T @ L)
+    embedded = triplets @ L.T
+    expected = np.sum(embedded[:, 0] * (embedded[:, 1] - embedded[:, 2]), axis=1)
+    assert_allclose(oasis.decision_function(triplets), expected)
+    assert oasis.score(triplets) == (expected > 0).mean()
+    pairs = triplets[:, :2]
+    assert_allclose(oasis.pair_score(pairs), np.sum(embedded[:, 0] * embedded[:, 1], axis=1))
+    again = OASIS().fit(triplets).partial_fit(triplets[:1])
+    oasis.partial_fit(triplets[:1])
+    assert_array_equal(oasis.get_bilinear_matrix(), again.get_bilinear_matrix())
+    assert not np.allclose(learned, expected)
+
+
+# Classes
+
+
+@pytest.mark.parametrize("learner", [MetricTracker(), COMID(), ITML(), MMC()], ids=str)
+def test_learners_from_labels_score_pairs(learner):
+    X, y = classes()
+    pairs = X[np.random.default_rng(1).integers(len(X), size=(20, 2))]
+    model = FromLabels(learner, random_state=0)
+    with pytest.raises(NotFittedError):
+        model.pair_score(pairs)
+    model.fit(X, y)
+    assert_array_equal(model.pair_score(pairs), -model.pair_distance(pairs))
+
+
+@pytest.mark.parametrize("learner", [ITML(), MMC(), MMC(diagonal=True)], ids=str)
+def test_points_of_batch_learners_from_labels_are_turned_by_components(learner):
+    X, y = classes()
+    model = FromLabels(learner, random_state=0).fit(X, y)
+    model_of_rank_2 = FromLabels(learner, random_state=0).fit(X, y)
+    model_of_rank_2.components_ = np.eye(4)[:2]
+    for each in model, model_of_rank_2:
+        embedded, rank = each.transform(X), len(each.components_)
+        assert embedded.shape == X.shape
+        assert_allclose(embedded[:, :rank], X @ each.components_.T)
+        assert not embedded[:, rank:].any()
+    assert_array_equal(embedded[:, :2], X[:, :2])
+
+
+@pytest.mark.parametrize("n_labels", [59, 61])
+def test_a_transformer_needs_a_label_for_each_point(n_labels):
+    X, y = classes()
+    for transformer in PCA(), LinearDiscriminantAnalysis():
+        with pytest.raises(ValueError, match=f"60.*{n_labels}"):
+            FromTransformer(transformer).fit(X, np.resize(y, n_labels))
 
 
 # ITML

@@ -175,19 +175,24 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         -------
         array (n_points, n_columns)
             As many columns as features, or as the learner's ``n_components``, whatever the rank.
-            The embedding turns no more than the metric changes, so that what was embedded a moment
-            ago can be compared with what is embedded now. float32 where X is.
+            With an online learner the embedding turns no more than the metric changes, so that what
+            was embedded a moment ago can be compared with what is embedded now; with a batch
+            learner it is ``X @ components_.T``. float32 where X is.
         """
         check_is_fitted(self)
         types = [np.float64, np.float32]
         points = validate_data(self, X, reset=False, accept_sparse="csr", dtype=types)
-        return self._aligned(points).astype(points.dtype, copy=False)
+        return self._embed(points).astype(points.dtype, copy=False)
 
     def pair_distance(self, pairs: TuplesLike) -> Floats:
         """Learned distance between the two points of each pair, (n_pairs, 2, n_features)."""
         check_is_fitted(self)
         distances: Floats = self._view().pair_distance(pairs)
         return distances
+
+    def pair_score(self, pairs: TuplesLike) -> Floats:
+        """Similarity of each pair: the negative of its distance."""
+        return -self.pair_distance(pairs)
 
     def get_mahalanobis_matrix(self) -> Floats:
         """The matrix M, (n_features, n_features)."""
@@ -215,7 +220,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
 
     @property
     def _n_features_out(self) -> int:
-        return int(self._aligned(np.zeros((1, self.n_features_in_))).shape[1])
+        return int(self._embed(np.zeros((1, self.n_features_in_))).shape[1])
 
     def _view(self) -> Any:
         """What points are embedded by: classes are found among neighbours."""
@@ -223,10 +228,12 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
             return self.learner_.for_neighbours()
         return self.learner_
 
-    def _aligned(self, points: Points) -> Floats:
+    def _embed(self, points: Points) -> Floats:
         if isinstance(self.learner_, OnlineLearner):
             return self.learner_.transform_aligned(points)
-        return np.asarray(points @ self.learner_.aligned_components().T)
+        L = self.learner_.components_
+        lacking = max(self.n_features_in_ - len(L), 0)
+        return np.pad(np.asarray(points @ L.T), ((0, 0), (0, lacking)))
 
     def _learn(self, X: PointsLike, y: LabelsLike, anew: bool, complete: bool = False) -> Self:
         before = self.__dict__.copy()

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.linear import LinearEmbedding
@@ -78,6 +78,7 @@ class FromTransformer(PairClassifier, LinearEmbedding):
             Class labels, where the transformer needs them.
         """
         points = check_points(X)
+        check_consistent_length(points, y)
         transformer = clone(self.transformer)
         # What is fitted to names warns of points without; the matrix is read off with such points.
         transformer.fit(points if hasattr(X, "columns") else X, y)

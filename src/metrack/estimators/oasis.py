@@ -177,7 +177,7 @@ class OASIS(OnlineLinearEmbedding):
         return float(np.mean(self.predict(triplets) == 1))
 
     def get_bilinear_matrix(self) -> Floats:
-        """The matrix W, (n_features, n_features)."""
+        """The matrix W, (n_features, n_features); L'L where ``components_`` was set by hand."""
         return self._W().copy()
 
     @property
@@ -203,7 +203,9 @@ class OASIS(OnlineLinearEmbedding):
     def _W(self) -> Floats:
         check_is_fitted(self)
         if "W" not in self._computed:
-            self._computed["W"] = self.engine_.matrix()
+            by_hand = "components" in self.set_by_hand_
+            found = self.get_mahalanobis_matrix() if by_hand else self.engine_.matrix()
+            self._computed["W"] = found
         W: Floats = self._computed["W"]
         return W
 

@@ -4,7 +4,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.linear import LinearEmbedding
@@ -19,7 +18,6 @@ from metrack.estimators.inputs import (
     take_names,
     take_names_of_pairs,
 )
-from metrack.estimators.reading.alignment import aligned, orthogonal
 
 
 class Solution(NamedTuple):
@@ -67,11 +65,6 @@ class BatchLearner(PairClassifier, LinearEmbedding):
             name = type(self).__name__
             warn_not_converged(name, self.n_iter_, self.max_iter, self._goal, self.tol, "")
         return self
-
-    def aligned_components(self) -> Floats:
-        """L with M = L'L, Procrustes-aligned with a fixed position; as many rows as features."""
-        check_is_fitted(self)
-        return aligned(orthogonal(self.components_), self.n_features_in_)
 
 
 def dense_differences(batch: PairBatch) -> Floats:
