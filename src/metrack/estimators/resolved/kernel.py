@@ -10,12 +10,12 @@ from metrack.engine.ensemble.kernel_features import KernelFeatures
 from metrack.engine.ensemble.kernel_rule import KernelRule
 from metrack.engine.ensemble.views import VIEWS
 from metrack.engine.learners.bank import Row
-from metrack.engine.numerics.records import MOST, Flag, Number, Sizes
-from metrack.estimators.resolved.fields import UNITS, Name, scaled
+from metrack.engine.numerics.records import MOST, Flag, Number
+from metrack.estimators.resolved.fields import UNITS, Name, Several, scaled
 from metrack.estimators.resolved.tables import KERNEL
 from metrack.estimators.resolved.tracker import (
+    ROWS,
     TRACKING,
-    Rows,
     SpacePlan,
     check_rows,
     plans_of,
@@ -28,30 +28,12 @@ MOST_GAMMAS = 8
 MOST_LANDMARKS = 1 << 12
 
 
-class KernelName:
-    """What a field holds: a kernel that scikit-learn knows by name, or a function."""
+class KernelName(Name):
+    """A kernel that scikit-learn knows by name; in memory also a function, which is told."""
 
-    def plain(self, value: str | Callable[..., Any]) -> str:
+    def plain(self, value: Any) -> str:
         """For JSON."""
-        return value if isinstance(value, str) else str(value)
-
-    def checked(self, value: Any, name: str, sizes: Sizes) -> str:
-        """The name, if it is known."""
-        return str(Name(PAIRWISE_KERNEL_FUNCTIONS).checked(value, name, sizes))
-
-
-class Gammas:
-    """What a field holds: a number for each space of a kernel, 0 where the kernel has none."""
-
-    def plain(self, value: tuple[float, ...]) -> list[float]:
-        """For JSON."""
-        return list(value)
-
-    def checked(self, value: Any, name: str, sizes: Sizes) -> tuple[float, ...]:
-        """The numbers, if they are such ones."""
-        if not isinstance(value, list) or not 1 <= len(value) <= MOST_GAMMAS:
-            raise ValueError(f"{name} is {value!r}; it must be a list of numbers")
-        return tuple(Number().checked(each, f"{name}.{i}", sizes) for i, each in enumerate(value))
+        return str(value)
 
 
 class KernelSettings(NamedTuple):
@@ -69,23 +51,19 @@ class KernelSettings(NamedTuple):
     relative : bool
         Gammas are in units of the data.
     gammas : tuple of float
+        For each space of the kernel; 0 where it has none.
     """
 
     n_features: Annotated[int, Number(1, MOST, whole=True)]
     units: Annotated[str, Name(UNITS)]
-    learners: Annotated[tuple[Row, ...], Rows()]
+    learners: Annotated[tuple[Row, ...], ROWS]
     basis: Annotated[int, Number(1, MOST, whole=True)]
-    kernel: Annotated[str | Callable[..., Any], KernelName()]
+    kernel: Annotated[str | Callable[..., Any], KernelName(PAIRWISE_KERNEL_FUNCTIONS)]
     degree: Annotated[float, Number()]
     coef0: Annotated[float, Number()]
     n_landmarks: Annotated[int, Number(1, MOST_LANDMARKS, whole=True)]
     relative: Annotated[bool, Flag()]
-    gammas: Annotated[tuple[float, ...], Gammas()]
-
-    @property
-    def kind(self) -> str:
-        """Under which they are saved."""
-        return "kernel"
+    gammas: Annotated[tuple[float, ...], Several(Number(), MOST_GAMMAS)]
 
     @property
     def _kernel_views(self) -> list[str]:
