@@ -25,29 +25,18 @@ class LEGO(LinearLearner):
     learning_rate : float
         Step size e.
     upper : float
-        Target for the squared distance of similar pairs. With ``scale="auto"``, 1 is the mean over
-        all pairs at the start.
+        Target for the squared distance of similar pairs, as in `OnlineITML`.
     lower : float
         Target for the squared distance of dissimilar pairs, at least ``upper``.
-    scale : {"auto", None}
-        "auto" measures differences in units of their root mean square so far, so that results do
-        not depend on the data's units.
-    preprocessor : array, CSR matrix or callable, optional
-        Points that pairs of row numbers refer to.
-    random_state : int, RandomState or None
-        Not used here: the step is deterministic.
+    scale
+        As in `OnlineITML`.
+    preprocessor, random_state
+        As in `OnlineITML`.
 
     Attributes
     ----------
-    components_ : array (n_features, n_features)
-        L with M = L'L.
-    mu_, threshold_ : float
-        Half way between the targets: (upper + lower) / 2 for the squared distance, and its root
-        for the distance. It is not learned; `calibrate_threshold` may find a better one.
-    rank_ : int
-    n_pairs_seen_ : int
-    resolved_ : NamedTuple
-        What the settings came to for so many features: every choice, none of them "auto".
+    components_, mu_, threshold_, rank_, n_pairs_seen_, resolved_
+        As in `OnlineITML`.
 
     Notes
     -----

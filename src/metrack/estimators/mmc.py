@@ -38,10 +38,10 @@ class MMC(BatchLearner):
         Most iterations of L-BFGS.
     tol : float
         Largest relative duality gap.
-    verbose : int
-        0 silent, 1 a bar on a terminal if a fit takes more than a second, 2 a line an iteration.
-    preprocessor : array, CSR matrix or callable, optional
-        Points that pairs of row numbers refer to.
+    verbose
+        As in `ITML`.
+    preprocessor
+        As in `ITML`.
     random_state : int, RandomState or None
         Not used here: the problem has one solution.
 
