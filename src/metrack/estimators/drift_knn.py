@@ -15,6 +15,7 @@ from metrack.engine.online.neighbour_votes import NeighbourVotes, Parts
 from metrack.engine.online.own_units import own_units
 from metrack.estimators.bases.linear import FrozenMetric
 from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.unchanged import unchanged_on_error
 from metrack.estimators.choosing.pairing import LABELS, is_refresh, next_refresh
 from metrack.estimators.from_labels import FromLabels
 from metrack.estimators.inputs import (
@@ -248,14 +249,10 @@ class DriftKNN(ClassifierMixin, Configurable):
         self, X: PointsLike, y: LabelsLike, classes: LabelsLike | None, anew: bool
     ) -> list[Any]:
         """Learn the points, and return the classes that were predicted before."""
-        before = self.__dict__.copy()
-        try:
+        with unchanged_on_error(self):
             points, found, more = self._check(X, y, classes, anew)
             if anew:
                 self.start(self.n_features_in_)
-        except Exception:
-            self.__dict__ = before
-            raise
         self._encode(more)
         return self.follow(points, found)
 

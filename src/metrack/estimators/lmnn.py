@@ -9,13 +9,14 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from metrack.engine.batch.descent import minimise
 from metrack.engine.batch.impostors import Impostors, nearest_of_class
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.linear import LinearEmbedding
 from metrack.estimators.bases.progress import Fitting, warn_not_converged
+from metrack.estimators.bases.unchanged import unchanged_on_error
 from metrack.estimators.inputs import (
     LabelsLike,
     PointsLike,
@@ -136,12 +137,8 @@ class LMNN(LinearEmbedding):
         y : array (n_points,)
             Class labels of any kind; two classes or more, one of them with two points or more.
         """
-        before = self.__dict__.copy()
-        try:
+        with unchanged_on_error(self):
             return self._fit(X, y)
-        except Exception:
-            self.__dict__ = before
-            raise
 
     def _fit(self, X: PointsLike, y: LabelsLike) -> Self:
         preprocessor = check_preprocessor(self.preprocessor)
@@ -200,23 +197,11 @@ class LMNN(LinearEmbedding):
             warn_not_converged("LMNN", max_iter, max_iter, goal, tol, remedy)
         return self
 
-    def transform(self, X: PointsLike) -> Floats:
-        """Embed points where the Euclidean distance is the learned one.
-
-        Parameters
-        ----------
-        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
-
-        Returns
-        -------
-        array (n_points, n_components)
-            Directions that matter most come first. float32 where X is.
-        """
-        check_is_fitted(self)
+    def _embed(self, X: PointsLike) -> Floats:
         if not are_ids(X, self.preprocessor_):
             types = [np.float64, np.float32]
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=types)
-        return self._embed(X)
+        return super()._embed(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

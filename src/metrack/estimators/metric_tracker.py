@@ -58,10 +58,8 @@ class MetricTracker(ReportsDrift, WeighedLearner, LinearEnsemble):
         Kind, memory length, learning rate, weight and space of every learner.
     effective_window_ : float
         How many of the most recent pairs the metric rests on.
-    components_, mu_, threshold_, rank_, n_pairs_seen_, last_change_
+    components_, mu_, threshold_, rank_, n_pairs_seen_, last_change_, resolved_
         As in `COMID`, of the output.
-    resolved_ : NamedTuple
-        What the settings came to for so many features: every choice, none of them "auto".
 
     Examples
     --------
@@ -109,13 +107,13 @@ class MetricTracker(ReportsDrift, WeighedLearner, LinearEnsemble):
         check_is_fitted(self)
         if "components" in self.set_by_hand_:
             return super().neighbour_components()
-        if "neighbours" not in self._computed:
-            metric = self._with_points(self.engine_.neighbours(self.weights_))
-            found = self._cut(metric).components()
-            found.flags.writeable = False
-            self._computed["neighbours"] = found
-        components: Floats = self._computed["neighbours"]
+        components = self._kept("neighbours", self._neighbours)
+        components.flags.writeable = False
         return components
+
+    def _neighbours(self) -> Floats:
+        metric = self._with_points(self.engine_.neighbours(self.weights_))
+        return self._cut(metric).components()
 
     def _is_of_features(self) -> bool:
         return True  # in their own units: of turned pairs they would be those of rounding errors

@@ -202,10 +202,7 @@ class OASIS(OnlineLinearEmbedding):
     @exclusive
     def _W(self) -> Floats:
         check_is_fitted(self)
-        if "W" not in self._computed:
-            self._computed["W"] = self.engine_.matrix()
-        W: Floats = self._computed["W"]
-        return W
+        return self._kept("W", self.engine_.matrix)
 
     def _bilinear(self, x: Points, z: Points) -> Floats:
         """X'Wz row by row."""

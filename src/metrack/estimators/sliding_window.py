@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.estimators.bases.linear import LinearEmbedding
 from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.unchanged import unchanged_on_error
 from metrack.estimators.inputs import (
     LabelsLike,
     PairBatch,
@@ -163,17 +164,20 @@ class SlidingWindow(LinearEmbedding):
         self._learn(X, y, losses=losses)
         return np.concatenate(losses)
 
+    def _fitted(self) -> Any:
+        """The learner as last fitted."""
+        check_is_fitted(self)
+        return self.learner_
+
     @property
     def components_(self) -> Floats:
         """L with M = L'L, of the learner."""
-        check_is_fitted(self)
-        components: Floats = self.learner_.components_
+        components: Floats = self._fitted().components_
         return components
 
     @components_.setter
     def components_(self, value: Any) -> None:
-        check_is_fitted(self)
-        self.learner_.components_ = value
+        self._fitted().components_ = value
 
     def _directions(self) -> Floats:
         if isinstance(self.learner_, LinearEmbedding):
@@ -184,40 +188,34 @@ class SlidingWindow(LinearEmbedding):
     @property
     def threshold_(self) -> float:
         """Distance up to which `predict` calls a pair alike, of the learner."""
-        check_is_fitted(self)
-        return float(self.learner_.threshold_)
+        return float(self._fitted().threshold_)
 
     def pair_score(self, pairs: TuplesLike) -> Floats:
         """Similarity of each pair, as the learner gives it: larger is more alike."""
-        check_is_fitted(self)
-        scores: Floats = self.learner_.pair_score(pairs)
+        scores: Floats = self._fitted().pair_score(pairs)
         return scores
 
     @_where_learner_has("decision_function")
     def decision_function(self, X: PointsLike) -> Floats:
         """Decision values of the learner."""
-        check_is_fitted(self)
-        values: Floats = self.learner_.decision_function(X)
+        values: Floats = self._fitted().decision_function(X)
         return values
 
     @_where_learner_has("predict")
     def predict(self, X: PointsLike) -> Ints:
         """Predictions of the learner."""
-        check_is_fitted(self)
-        predicted: Ints = self.learner_.predict(X)
+        predicted: Ints = self._fitted().predict(X)
         return predicted
 
     @_where_learner_has("score")
     def score(self, X: PointsLike, y: LabelsLike | None = None) -> float:
         """Score of the learner."""
-        check_is_fitted(self)
-        return float(self.learner_.score(X, y))
+        return float(self._fitted().score(X, y))
 
     @_where_learner_has("set_threshold")
     def set_threshold(self, threshold: float) -> Self:
         """Use a given distance as the threshold of `predict`, up to the next fit."""
-        check_is_fitted(self)
-        self.learner_.set_threshold(threshold)
+        self._fitted().set_threshold(threshold)
         return self
 
     @_where_learner_has("calibrate_threshold")
@@ -225,8 +223,7 @@ class SlidingWindow(LinearEmbedding):
         self, pairs_valid: TuplesLike, y_valid: LabelsLike, **settings: Any
     ) -> Self:
         """Choose the threshold on pairs that were not learned from, up to the next fit."""
-        check_is_fitted(self)
-        self.learner_.calibrate_threshold(pairs_valid, y_valid, **settings)
+        self._fitted().calibrate_threshold(pairs_valid, y_valid, **settings)
         return self
 
     @exclusive
@@ -237,9 +234,8 @@ class SlidingWindow(LinearEmbedding):
         anew: bool = False,
         losses: list[Floats] | None = None,
     ) -> None:
-        before = self.__dict__.copy()
-        try:
-            if anew or "_held" not in before:
+        with unchanged_on_error(self):
+            if anew or not hasattr(self, "_held"):
                 self._start()
             items = self._check(X, y)
             self._held = [*self._held]  # so that what was before can be had again
@@ -256,9 +252,6 @@ class SlidingWindow(LinearEmbedding):
                 start += part.size
                 if self._n_new == self._every:
                     self._refit_if_there_is_reason()
-        except Exception:
-            self.__dict__ = before
-            raise
 
     def _start(self) -> None:
         if not hasattr(self.learner, "fit") or isinstance(self.learner, type):

@@ -1,7 +1,5 @@
 """Learners of pairs whose engine is an ensemble."""
 
-from typing import Any
-
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -40,11 +38,11 @@ class EnsembleLearner(OnlineLearner):
     def likelihood(self) -> probability.Curve:
         """How likely a pair is alike, by its squared distance; it does not change any more."""
         check_is_fitted(self)
-        if "likelihood" not in self._computed:
-            curve = probability.curve(probability.sample(self.engine_.experts.scores))
-            self._computed["likelihood"] = curve.of_squares(self.mu_)
-        found: probability.Curve = self._computed["likelihood"]
-        return found
+        return self._kept("likelihood", self._calibrated)
+
+    def _calibrated(self) -> probability.Curve:
+        sample = probability.sample(self.engine_.experts.scores)
+        return probability.curve(sample).of_squares(self.mu_)
 
     def _cut_ratio(self) -> float:
         goal, least = probability.check_goal(getattr(self, "threshold", "accuracy"))
@@ -52,6 +50,21 @@ class EnsembleLearner(OnlineLearner):
         if goal == "accuracy" or not (found.alike.any() and found.others.any()):
             return 1.0  # what is learned along counts errors
         return probability.cut(found, goal, least)
+
+    def _committee(self) -> list[active.Expert]:
+        """All experts that are active, by their trust."""
+        p, mu = self.engine_.experts.weights, self.engine_.experts.mu
+        return self._kept(
+            "committee",
+            lambda: [
+                active.Expert(self._components_of(j), float(mu[j]), float(p[j]))
+                for j in range(len(p))
+            ],
+        )
+
+    def _components_of(self, expert: int) -> Floats:
+        """L of what one expert has learned."""
+        raise NotImplementedError
 
     def _exploration(self) -> float:
         changed = self.engine_.last_change
@@ -61,8 +74,8 @@ class EnsembleLearner(OnlineLearner):
         """What the settings come to for so many features; nothing is learned or changed."""
         raise NotImplementedError
 
-    def _standing(self, engine: Any) -> Floats:
-        return np.array([float(engine.last_change)])
+    def _standing(self) -> Floats:
+        return np.array([float(self.engine_.last_change)])
 
     @property
     @exclusive
@@ -76,19 +89,9 @@ class LinearEnsemble(EnsembleLearner, LinearLearner):
     """The same, of learners whose metrics are matrices on the points' features."""
 
     def _committee(self) -> list[active.Expert]:
-        """All experts that are active, by their trust."""
-        if "components" in self.set_by_hand_:
-            return LinearLearner._committee(self)
-        if "committee" not in self._computed:
-            engine = self.engine_
-            experts, start = engine.experts, self._start_of()
-            p, mu = experts.weights, experts.mu
-            metrics = [engine.metric(j).components() for j in range(len(p))]
-            if start is not None:
-                metrics = [components @ start.root for components in metrics]
-            self._computed["committee"] = [
-                active.Expert(components, float(mu[j]), float(p[j]))
-                for j, components in enumerate(metrics)
-            ]
-        committee: list[active.Expert] = self._computed["committee"]
-        return committee
+        by_hand = "components" in self.set_by_hand_
+        return LinearLearner._committee(self) if by_hand else super()._committee()
+
+    def _components_of(self, expert: int) -> Floats:
+        components, start = self.engine_.metric(expert).components(), self._start_of()
+        return components if start is None else components @ start.root

@@ -12,7 +12,6 @@ from metrack.estimators.inputs import (
     Points,
     PointsLike,
     TuplesLike,
-    are_ids,
     float_type,
     points_for,
 )
@@ -69,8 +68,7 @@ class LinearEmbedding(Embedding):
 
     def _embed(self, X: PointsLike) -> Floats:
         points: Any = points_for(self, X)
-        given = getattr(self, "preprocessor", None) if are_ids(X, self.preprocessor_) else X
-        kind = float_type(given)
+        kind = float_type(self, X)
         return np.asarray(self._turned(points.astype(kind, copy=False))).astype(kind, copy=False)
 
     def _turned(self, points: Points) -> Floats:

@@ -123,7 +123,6 @@ class LinearLearner(OnlineLearner, OnlineLinearEmbedding):
     @exclusive
     def neighbour_components(self) -> Floats:
         """L of the metric for neighbours and clusters; see `for_neighbours`."""
-        check_is_fitted(self)
         return self.components_
 
     @exclusive
@@ -162,14 +161,13 @@ class LinearLearner(OnlineLearner, OnlineLinearEmbedding):
         """
         check_is_fitted(self)
         name = "aligned for neighbours" if for_neighbours else "aligned"
-        if name not in self._computed:
-            by_hand = "components" in self.set_by_hand_
-            other = for_neighbours and not by_hand
-            rows = self.neighbour_components() if other else self._rows()
-            width = self._most_directions(self.n_features_in_)
-            self._computed[name] = aligned(leading(rows, width), width)
-        components: Floats = self._computed[name]
-        return components
+        return self._kept(name, lambda: self._aligned(for_neighbours))
+
+    def _aligned(self, for_neighbours: bool) -> Floats:
+        other = for_neighbours and "components" not in self.set_by_hand_
+        rows = self.neighbour_components() if other else self._rows()
+        width = self._most_directions(self.n_features_in_)
+        return aligned(leading(rows, width), width)
 
     def transform_aligned(self, points: Points) -> Floats:
         """Embed points for neighbours, by `aligned_components`."""
@@ -179,12 +177,12 @@ class LinearLearner(OnlineLearner, OnlineLinearEmbedding):
     def _directions(self) -> Floats:
         if getattr(self, "n_components", None) is None:
             return self.components_
-        if "directions" not in self._computed:
-            width = self._most_directions(self.n_features_in_)
-            rows = leading(self._rows(), width)
-            self._computed["directions"] = np.pad(rows, ((0, width - len(rows)), (0, 0)))
-        directions: Floats = self._computed["directions"]
-        return directions
+        return self._kept("directions", self._leading_rows)
+
+    def _leading_rows(self) -> Floats:
+        width = self._most_directions(self.n_features_in_)
+        rows = leading(self._rows(), width)
+        return np.pad(rows, ((0, width - len(rows)), (0, 0)))
 
     def _rows(self) -> Floats:
         """Components whose rows are orthogonal; those that were learned are."""

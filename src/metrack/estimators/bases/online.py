@@ -1,6 +1,7 @@
 """Learners that take pairs one after another."""
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -9,10 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.kernels import Floats, Ints
+from metrack.engine.numerics.pairs import PointPairs
 from metrack.engine.online.targets import DenseMetric
+from metrack.estimators.bases.course import Course
 from metrack.estimators.bases.pair_classifier import check_calibration
 from metrack.estimators.bases.progress import Fitting
 from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.unchanged import unchanged_on_error
 from metrack.estimators.choosing.suggesting import Asking
 from metrack.estimators.inputs import (
     LabelsLike,
@@ -66,12 +70,13 @@ class OnlineLearner(Plots, Asking):
         batch, labels, preprocessor = self._check(pairs, y, None, sample_weight)
         if calibration_params is not None:
             check_calibration(check_labels(y, len(batch)), **calibration_params)
-        with self._telling(batch, verbose):
-            self.start(batch.n_features, preprocessor)
-            take_names_of_pairs(self, batch.names)
-            self.observe_batch(batch, labels)
-        if calibration_params is not None:
-            self.calibrate_threshold(pairs, y, **calibration_params)
+        with unchanged_on_error(self):
+            with self._telling(batch, verbose):
+                self.start(batch.n_features, preprocessor)
+                take_names_of_pairs(self, batch.names)
+                self.observe_batch(batch, labels)
+            if calibration_params is not None:
+                self.calibrate_threshold(pairs, y, **calibration_params)
         return self
 
     def partial_fit(
@@ -120,7 +125,7 @@ class OnlineLearner(Plots, Asking):
         fitted = hasattr(self, "engine_")
         known = self.n_features_in_ if fitted else None
         batch, labels, preprocessor = self._check(pairs, y, known, sample_weight, graded)
-        with self._telling(batch, verbose):
+        with unchanged_on_error(self), self._telling(batch, verbose):
             if not fitted:
                 self.start(batch.n_features, preprocessor)
             take_names_of_pairs(self, batch.names)
@@ -199,11 +204,28 @@ class OnlineLearner(Plots, Asking):
     def observe_batch(self, batch: PairBatch, y: Floats) -> Floats:
         """What `observe` does, with pairs and labels that have been checked; it is started."""
         self._forget_read_outs()
-        return self._follow(self.engine_, self._chunks(batch, y))
+        course = copy(self.course_) or Course(len(self._standing()))  # learning may fail
+        found = [np.empty(0)]
+        for chunk in self._chunks(batch, y):
+            weights, start = np.abs(chunk.u.y if isinstance(chunk, PointPairs) else chunk.y), 0
+            while start < len(weights):
+                stop = min(start + course.room, len(weights))
+                losses = self.engine_.observe(chunk.part(start, stop), self._draws(stop - start))
+                # There each pair counts the same, whatever its weight.
+                own = weights[start:stop]
+                course.take(losses / np.where(own > 0.0, own, 1.0), self._standing)
+                found.append(losses)
+                start = stop
+        self.course_ = course
+        return np.concatenate(found)
 
     def _chunks(self, batch: PairBatch, y: Floats) -> Iterator[Any]:
         """A batch in pieces, as the engine learns them."""
         return batch.chunks(y)
+
+    def _draws(self, n_pairs: int) -> Floats:
+        """Random numbers that learning takes."""
+        return np.empty(0)
 
     def _mu(self) -> float:
         return float(self.engine_.mu[0])

@@ -24,10 +24,7 @@ class OnlineLinearEmbedding(OnlineEmbedding, LinearEmbedding):
         return self._metric()
 
     def _read_metric(self) -> Factored:
-        if "metric" not in self._computed:
-            self._computed["metric"] = self._put_out()
-        metric: Factored = self._computed["metric"]
-        return metric
+        return self._kept("metric", self._put_out)
 
     @property
     @exclusive
@@ -36,11 +33,9 @@ class OnlineLinearEmbedding(OnlineEmbedding, LinearEmbedding):
         check_is_fitted(self)
         if "components" in self.set_by_hand_:
             components: Floats = self.set_by_hand_["components"]
-            return components
-        if "components" not in self._computed:
-            self._computed["components"] = self._read_metric().components()
-            self._computed["components"].flags.writeable = False
-        components = self._computed["components"]
+        else:
+            components = self._kept("components", lambda: self._read_metric().components())
+        components.flags.writeable = False
         return components
 
     @components_.setter
@@ -53,7 +48,6 @@ class OnlineLinearEmbedding(OnlineEmbedding, LinearEmbedding):
                 f"components_ must be finite numbers of shape (rank, {self.n_features_in_}); got "
                 f"shape {given.shape}"
             )
-        given.flags.writeable = False
         self._computed = {}
         self.set_by_hand_["components"] = given
 

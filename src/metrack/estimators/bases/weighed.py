@@ -1,7 +1,7 @@
 """Learners whose output is weighed over many experts, and what they tell of these."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -103,12 +103,12 @@ class WeighedLearner(EnsembleLearner):
         """Which features each active learner works on."""
         return spaces_of(self.engine_)
 
-    def _standing(self, engine: Any) -> Floats:
+    def _standing(self) -> Floats:
         """The last change, and the trust in learners of each length of memory."""
-        experts = engine.experts
+        experts = self.engine_.experts
         bins = np.searchsorted(MEMORIES, experts.lengths)
         trust = np.bincount(bins, experts.weights, len(MEMORIES) + 1)
-        return np.append(super()._standing(engine), trust)
+        return np.append(super()._standing(), trust)
 
     @exclusive
     def plot_trust(self, ax: "Axes | None" = None) -> "Axes":

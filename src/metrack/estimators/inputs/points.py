@@ -84,9 +84,11 @@ def are_ids(X: PointsLike, preprocessor: Lookup) -> bool:
     return preprocessor is not None and not sp.issparse(X) and np.asarray(X).ndim == 1
 
 
-def float_type(points: Any) -> type[np.floating[Any]]:
+def float_type(estimator: Any, X: PointsLike) -> type[np.floating[Any]]:
     """The type of what is computed from points: float32 where they are, else float64."""
-    dtype = points.dtype if hasattr(points, "dtype") else np.asarray(points).dtype
+    by_id = are_ids(X, estimator.preprocessor_)
+    given: Any = getattr(estimator, "preprocessor", None) if by_id else X
+    dtype = given.dtype if hasattr(given, "dtype") else np.asarray(given).dtype
     return np.float32 if dtype == np.float32 else np.float64
 
 

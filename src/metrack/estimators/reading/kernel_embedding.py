@@ -6,25 +6,22 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble.kernel_rule import KernelRule, as_dense
 from metrack.engine.ensemble.landmarks import Landmarks, features
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
+from metrack.estimators.bases.base import Embedding
 from metrack.estimators.inputs import (
     Lookup,
     PairBatch,
     Points,
     PointsLike,
     TuplesLike,
-    are_ids,
     check_points,
     float_type,
     points_for,
 )
-from metrack.estimators.inputs.settings import Configurable
 
 NOTHING = 1e-12  # a share of the largest spread that may be rounding's
 
@@ -167,7 +164,7 @@ class FrozenKernelMetric:
         return square if squared else float(np.sqrt(square))
 
 
-class KernelEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable):
+class KernelEmbedding(Embedding):
     """The embedding of a moment; it does not change when learning goes on.
 
     Parameters
@@ -187,22 +184,14 @@ class KernelEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configu
         """There is nothing to fit; for pipelines."""
         return self
 
-    def transform(self, X: PointsLike) -> Floats:
-        """Embed points where the Euclidean distance is the learned one."""
-        check_is_fitted(self)
-        embedded = self.metric.embed(points_for(self, X))
-        given = self.preprocessor if are_ids(X, self.preprocessor_) else X
-        return embedded.astype(float_type(given), copy=False)
+    def _embed(self, X: PointsLike) -> Floats:
+        return self.metric.embed(points_for(self, X)).astype(float_type(self, X), copy=False)
 
     def pair_distance(self, pairs: TuplesLike) -> Floats:
         """Learned distance (not squared) between the two points of each pair."""
         batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
         x, z = (batch.member(i, 0, len(batch)) for i in range(2))
         return np.sqrt(self.metric.squares(x, z))
-
-    def pair_score(self, pairs: TuplesLike) -> Floats:
-        """Similarity of each pair: the negative of its distance."""
-        return -self.pair_distance(pairs)
 
     @property
     def _n_features_out(self) -> int:

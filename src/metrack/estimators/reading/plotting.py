@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from metrack.checks import Floats
-from metrack.estimators.bases.course import Followed
+from metrack.estimators.bases.course import Course
 from metrack.estimators.bases.threads import exclusive
 from metrack.estimators.inputs import PointsLike
 
@@ -23,8 +23,10 @@ GREY = "#555555"
 MOST_NAMED = 12  # kinds of points in a legend
 
 
-class Plots(Followed):
+class Plots:
     """What a tracker shows of itself."""
+
+    course_: Course | None
 
     @exclusive
     def plot_loss(self, ax: "Axes | None" = None) -> "Axes":
@@ -71,8 +73,11 @@ class Plots(Followed):
                 "nothing has been learned since this tracker was started or loaded, so there is no "
                 "course to draw; learn some pairs first"
             )
-        engine = self.engine_  # type: ignore[attr-defined]
-        return self.course_.so_far(lambda: self._standing(engine))
+        return self.course_.so_far(self._standing)
+
+    def _standing(self) -> Floats:
+        """What is remembered of the end of each block of the course, beside losses."""
+        return np.empty(0)
 
 
 def check_available() -> None:
