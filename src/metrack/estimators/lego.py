@@ -1,14 +1,11 @@
 """LEGO: LogDet exact gradient online, one implicit step per pair."""
 
-from metrack.engine.online.targets import DenseMetric
-from metrack.estimators.bases.linear_learner import LinearLearner
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.inputs.settings import Seed
-from metrack.estimators.resolved.auto import target_learner
-from metrack.estimators.resolved.dense import TargetSettings
+from metrack.estimators.online_itml import OnlineITML
 
 
-class LEGO(LinearLearner):
+class LEGO(OnlineITML):
     """LogDet exact gradient online metric learning.
 
     A similar pair is to have a squared distance q of at most ``upper``, a dissimilar one of at
@@ -24,10 +21,10 @@ class LEGO(LinearLearner):
     ----------
     learning_rate : float
         Step size e.
-    upper : float
-        Target for the squared distance of similar pairs, as in `OnlineITML`.
-    lower : float
-        Target for the squared distance of dissimilar pairs, at least ``upper``.
+    upper
+        As in `OnlineITML`.
+    lower
+        As in `OnlineITML`.
     scale
         As in `OnlineITML`.
     preprocessor, random_state
@@ -56,8 +53,7 @@ class LEGO(LinearLearner):
     'root_mean_square'
     """
 
-    resolved_: TargetSettings
-    engine_: DenseMetric
+    _method = "lego"
 
     def __init__(
         self,
@@ -68,13 +64,4 @@ class LEGO(LinearLearner):
         preprocessor: Preprocessor = None,
         random_state: Seed = None,
     ) -> None:
-        self.learning_rate = learning_rate
-        self.upper = upper
-        self.lower = lower
-        self.scale = scale
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-
-    def resolve(self, n_features: int) -> TargetSettings:
-        """What the settings come to for so many features; nothing is learned or changed."""
-        return target_learner(self, "lego", n_features)
+        super().__init__(learning_rate, upper, lower, scale, preprocessor, random_state)

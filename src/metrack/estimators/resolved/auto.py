@@ -22,7 +22,6 @@ from metrack.estimators.resolved.margin import INITS, REGULARIZERS, MirrorSettin
 
 if TYPE_CHECKING:
     from metrack.estimators.comid import COMID
-    from metrack.estimators.lego import LEGO
     from metrack.estimators.online_itml import OnlineITML
     from metrack.estimators.sadl import SADL
 
@@ -86,7 +85,7 @@ def margin_ladder(asked: "SADL", always_on: bool, n_features: int) -> MirrorSett
     )
 
 
-def target_learner(asked: "OnlineITML | LEGO", method: str, n_features: int) -> TargetSettings:
+def target_learner(asked: "OnlineITML", method: str, n_features: int) -> TargetSettings:
     """One dense metric whose squared distances have targets."""
     whole("n_features", n_features)
     rate = positive("learning_rate", asked.learning_rate)
