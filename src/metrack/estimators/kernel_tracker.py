@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
-from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble import landmarks
 from metrack.engine.ensemble.ensemble import Ensemble
@@ -14,9 +13,9 @@ from metrack.engine.ensemble.kernel_features import KernelFeatures
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 from metrack.engine.numerics.pairs import PointPairs
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import exclusive, when_fitted
 from metrack.estimators.bases.unchanged import unchanged_on_error
-from metrack.estimators.bases.weighed import WeighedLearner, spaces_of
+from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.estimators.inputs import (
     PairBatch,
     Points,
@@ -133,7 +132,7 @@ class KernelTracker(WeighedLearner):
     True
     """
 
-    resolved_: KernelSettings  # type: ignore[assignment]
+    resolved_: KernelSettings
     engine_: Ensemble
 
     def __init__(
@@ -160,13 +159,14 @@ class KernelTracker(WeighedLearner):
         self.preprocessor = preprocessor
         self.random_state = random_state
 
-    def resolve(self, n_features: int) -> KernelSettings:  # type: ignore[override]
+    def resolve(self, n_features: int) -> KernelSettings:
         """What the settings come to for so many features; nothing is learned or changed."""
         whole("n_features", n_features)
         n_landmarks = whole("n_landmarks", self.n_landmarks, most=MOST_LANDMARKS)
         check_goal(self.threshold)
-        kernel = self._kernel()
-        relative = isinstance(self.gamma, str) and kernel in RELATIVE
+        if not callable(self.kernel):
+            choice("kernel", self.kernel, PAIRWISE_KERNEL_FUNCTIONS)
+        relative = isinstance(self.gamma, str) and self.kernel in RELATIVE
         gammas = self._gammas(relative)
         if self.n_components is not None:
             whole("n_components", self.n_components, most=n_features + len(gammas) * n_landmarks)
@@ -175,19 +175,13 @@ class KernelTracker(WeighedLearner):
             units(self.scale),
             learners=learners_for(n_features) + kernel_learners(n_landmarks, len(gammas)),
             basis=BASIS,
-            kernel=kernel,
+            kernel=self.kernel,
             degree=float(whole("degree", self.degree)),
             coef0=positive("coef0", self.coef0, or_zero=True),
             n_landmarks=n_landmarks,
             relative=relative,
             gammas=gammas,
         )
-
-    def _kernel(self) -> str | Callable[..., Any]:
-        if callable(self.kernel):
-            return self.kernel
-        choice("kernel", self.kernel, PAIRWISE_KERNEL_FUNCTIONS)
-        return self.kernel
 
     def _gammas(self, relative: bool) -> tuple[float, ...]:
         if isinstance(self.gamma, str):
@@ -219,21 +213,19 @@ class KernelTracker(WeighedLearner):
         kernel, gammas = self.resolved_.kernel, self.gammas_
         name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "kernel")
         kernels = (f"{name} {gamma:.3g}" if gamma else name for gamma in gammas)
-        return spaces_of(self.engine_, kernels)
+        return [*super()._spaces(), *kernels]
 
     @property
-    @exclusive
+    @when_fitted
     def landmarks_(self) -> Floats:
         """The points that all others are told by, of this moment."""
-        check_is_fitted(self)
         found = _features(self.engine_).landmarks
         return found.points[:, : found.used[0]].T.copy()
 
     @property
-    @exclusive
+    @when_fitted
     def gammas_(self) -> Floats:
         """Of the kernel, one for each of its spaces; 0 where it has none."""
-        check_is_fitted(self)
         features = _features(self.engine_)
         return np.array(landmarks.gammas_of(features.rule, features.landmarks))
 
@@ -261,6 +253,7 @@ class KernelTracker(WeighedLearner):
         """Learned distance (not squared) between the two points of each pair."""
         return self._frozen("view").pair_distance(pairs)
 
+    @exclusive
     def get_metric(self) -> FrozenKernelMetric:
         """The distance as a function of two points; it does not change when learning goes on."""
         return FrozenKernelMetric(self._view(), self.threshold_)
@@ -279,7 +272,7 @@ class KernelTracker(WeighedLearner):
         hand_names(self, found)
         return found
 
-    @exclusive
+    @when_fitted
     def _view(self, name: str = "view") -> SpacesMetric:
         """The metric of the moment, or the one for neighbours; computed when it is asked for."""
         engine, p = self.engine_, self.weights_

@@ -1,11 +1,9 @@
 """MetricTracker: learners of several kinds, weighed by how well each has done recently."""
 
-from sklearn.utils.validation import check_is_fitted
-
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.ensemble_learner import LinearEnsemble
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import when_fitted
 from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.inputs.settings import Seed, at_most_features, whole
@@ -101,10 +99,9 @@ class MetricTracker(ReportsDrift, WeighedLearner, LinearEnsemble):
         check_goal(self.threshold)
         return TrackerSettings(n_features, units(self.scale), learners_for(n_features), BASIS)
 
-    @exclusive
+    @when_fitted
     def neighbour_components(self) -> Floats:
         """L of the metric for neighbours and clusters; see `for_neighbours`."""
-        check_is_fitted(self)
         if "components" in self.set_by_hand_:
             return super().neighbour_components()
         components = self._kept("neighbours", self._neighbours)

@@ -24,6 +24,7 @@ from metrack.estimators.inputs import (
     are_ids,
     check_class_labels,
     check_labels,
+    check_one_each,
     check_preprocessor,
     points_of,
     take_names,
@@ -48,10 +49,8 @@ class Items(NamedTuple):
 
     def cut(self, start: int, stop: int) -> "Items":
         """A range of them, as a copy: the arrays may be the caller's."""
-        given, y = self.given[start:stop].copy(), None
-        if self.y is not None:
-            y = self.y[start:stop].copy()
-        return Items(given, y)
+        y = None if self.y is None else self.y[start:stop].copy()
+        return Items(self.given[start:stop].copy(), y)
 
 
 def _kind(learner: Any) -> str:
@@ -68,11 +67,7 @@ def _where_learner_has(name: str) -> Callable[[F], F]:
     return decorate
 
 
-def _where_judged(self: Any) -> bool:
-    return _kind(self.learner) != POINTS
-
-
-judged: Callable[[F], F] = available_if(_where_judged)
+judged: Callable[[F], F] = available_if(lambda self: _kind(self.learner) != POINTS)
 
 
 class SlidingWindow(LinearEmbedding):
@@ -251,7 +246,9 @@ class SlidingWindow(LinearEmbedding):
                 self._hold(part)
                 start += part.size
                 if self._n_new == self._every:
-                    self._refit_if_there_is_reason()
+                    labels, self._n_new = self._trim().y, 0
+                    if labels is None or (labels != labels[0]).any():
+                        self._refit()
 
     def _start(self) -> None:
         if not hasattr(self.learner, "fit") or isinstance(self.learner, type):
@@ -272,11 +269,7 @@ class SlidingWindow(LinearEmbedding):
             if not are_ids(X, self.preprocessor_):
                 take_names(self, X, reset=known is None)
             labels: Any = np.asarray(y)
-            if labels.shape != (points.shape[0],):
-                raise ValueError(
-                    f"y must have one label a point: {points.shape[0]} points, but y has shape "
-                    f"{labels.shape}"
-                )
+            check_one_each(labels, "y", "label", points.shape[0], "point")
             check_class_labels(labels)
             check_classification_targets(labels)
             self.n_features_in_ = points.shape[1]
@@ -304,24 +297,13 @@ class SlidingWindow(LinearEmbedding):
 
     def _trim(self) -> Items:
         """All items in the window, and no others."""
-        parts = [each.given for each in self._held]
-        if any(map(sp.issparse, parts)):
-            given = sp.vstack(parts, format="csr")
-        else:
-            given = np.concatenate(parts)
-        y = None
-        if self._held[0].y is not None:
-            y = np.concatenate([each.y for each in self._held])
-        items = Items(given, y)
+        parts, labels = zip(*self._held, strict=True)
+        is_sparse = any(map(sp.issparse, parts))
+        given = sp.vstack(parts, format="csr") if is_sparse else np.concatenate(parts)
+        items = Items(given, None if labels[0] is None else np.concatenate(labels))
         items = items.cut(max(items.size - self._window, 0), items.size)
         self._held, self._n_held = [items], items.size
         return items
-
-    def _refit_if_there_is_reason(self) -> None:
-        y = self._trim().y
-        if y is None or (y != y[0]).any():
-            self._refit()
-        self._n_new = 0
 
     def _refit(self) -> None:
         learner = self.__dict__.get("learner_")

@@ -2,14 +2,13 @@
 
 from typing import Any, ClassVar, NamedTuple, Self
 
-import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.linear import LinearEmbedding
 from metrack.estimators.bases.pair_classifier import PairClassifier, check_calibration
 from metrack.estimators.bases.progress import warn_not_converged
+from metrack.estimators.bases.threads import when_fitted
 from metrack.estimators.inputs import (
     LabelsLike,
     PairBatch,
@@ -68,9 +67,9 @@ class BatchLearner(PairClassifier, LinearEmbedding):
             warn_not_converged(name, self.n_iter_, self.max_iter, self._goal, self.tol, "")
         return self
 
+    @when_fitted
     def aligned_components(self) -> Floats:
         """L with M = L'L, Procrustes-aligned with a fixed position; as many rows as features."""
-        check_is_fitted(self)
         return aligned(orthogonal(self.components_), self.n_features_in_)
 
 
@@ -79,25 +78,3 @@ def dense_differences(batch: PairBatch) -> Floats:
     u = batch.differences(0, len(batch))
     dense: Floats = u.toarray() if sp.issparse(u) else u
     return dense
-
-
-def needs_both_kinds(name: str, u: Floats, y: Floats) -> None:
-    """Refuse pairs among which no similar, or no dissimilar one, tells anything.
-
-    There are pairs of both kinds: calibration has asked for them.
-    """
-    differ = np.asarray(u.any(axis=1))
-    for label, kind in (1.0, "similar (+1)"), (-1.0, "dissimilar (-1)"):
-        if not differ[y == label].any():
-            raise ValueError(
-                f"every one of the {kind} pairs is a point and itself; {name} needs some whose "
-                "points differ"
-            )
-
-
-def principal(components: Floats) -> Floats:
-    """The same metric by orthogonal rows, those that matter most first."""
-    _, sizes, rows = np.linalg.svd(components, full_matrices=False)
-    kept = sizes > 1e-8 * sizes[0]
-    found: Floats = sizes[kept, None] * rows[kept]
-    return found

@@ -1,24 +1,20 @@
 """Learners of pairs whose engine is an ensemble."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.linear_learner import LinearLearner
 from metrack.estimators.bases.online import OnlineLearner
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import exclusive, when_fitted
 from metrack.estimators.choosing import active
 from metrack.estimators.inputs import PairBatch, TuplesLike
 from metrack.estimators.reading import probability
-from metrack.estimators.resolved.margin import EnsembleSettings
-from metrack.estimators.resolved.tracker import TrackerSettings
 
 
 class EnsembleLearner(OnlineLearner):
     """A learner of pairs, or several, whose engine is an ensemble."""
 
-    resolved_: EnsembleSettings | TrackerSettings
     engine_: Ensemble
 
     def _forget(self, batch: PairBatch) -> int:
@@ -34,10 +30,9 @@ class EnsembleLearner(OnlineLearner):
         alike = self.likelihood()(self.pair_distance(pairs) ** 2)
         return np.column_stack([1.0 - alike, alike])
 
-    @exclusive
+    @when_fitted
     def likelihood(self) -> probability.Curve:
         """How likely a pair is alike, by its squared distance; it does not change any more."""
-        check_is_fitted(self)
         return self._kept("likelihood", self._calibrated)
 
     def _calibrated(self) -> probability.Curve:
@@ -46,10 +41,11 @@ class EnsembleLearner(OnlineLearner):
 
     def _cut_ratio(self) -> float:
         goal, least = probability.check_goal(getattr(self, "threshold", "accuracy"))
-        found = probability.sample(self.engine_.experts.scores)
-        if goal == "accuracy" or not (found.alike.any() and found.others.any()):
+        if goal == "accuracy":
             return 1.0  # what is learned along counts errors
-        return probability.cut(found, goal, least)
+        found = probability.sample(self.engine_.experts.scores)
+        known = found.alike.any() and found.others.any()
+        return probability.cut(found, goal, least) if known else 1.0
 
     def _committee(self) -> list[active.Expert]:
         """All experts that are active, by their trust."""
@@ -70,18 +66,13 @@ class EnsembleLearner(OnlineLearner):
         changed = self.engine_.last_change
         return active.exploration(self.engine_.n_pairs - changed if changed else np.inf)
 
-    def resolve(self, n_features: int) -> EnsembleSettings | TrackerSettings:
-        """What the settings come to for so many features; nothing is learned or changed."""
-        raise NotImplementedError
-
     def _standing(self) -> Floats:
         return np.array([float(self.engine_.last_change)])
 
     @property
-    @exclusive
+    @when_fitted
     def last_change_(self) -> int:
         """The pair, counted from 1, at which losses were last found to have risen; 0: none."""
-        check_is_fitted(self)
         return self.engine_.last_change
 
 

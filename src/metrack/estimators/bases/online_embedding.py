@@ -88,6 +88,7 @@ class OnlineEmbedding(Embedding):
         self._computed: dict[str, Any] = {}
         self.set_by_hand_ = {}
 
+    @exclusive
     def _kept(self, name: str, compute: Callable[[], T]) -> T:
         """What is computed when it is first asked for, and kept until learning goes on."""
         if name not in self._computed:

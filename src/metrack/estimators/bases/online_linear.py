@@ -9,7 +9,7 @@ from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.linear import LinearEmbedding
 from metrack.estimators.bases.online_embedding import OnlineEmbedding
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import exclusive, when_fitted
 from metrack.estimators.inputs import Points
 
 
@@ -27,10 +27,9 @@ class OnlineLinearEmbedding(OnlineEmbedding, LinearEmbedding):
         return self._kept("metric", self._put_out)
 
     @property
-    @exclusive
+    @when_fitted
     def components_(self) -> Floats:
         """L with M = L'L, (rank_, n_features); rows by falling weight."""
-        check_is_fitted(self)
         if "components" in self.set_by_hand_:
             components: Floats = self.set_by_hand_["components"]
         else:

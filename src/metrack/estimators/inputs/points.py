@@ -36,7 +36,10 @@ def check_points(points: Any, name: str = "X", n_features: int | None = None) ->
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # the next line works in place, and the arrays are the caller's
             matrix.sum_duplicates()
-        check_finite(matrix.data, lambda i: f"{name} row {_row_of(matrix, i)}")
+        starts = matrix.indptr
+        check_finite(
+            matrix.data, lambda i: f"{name} row {np.searchsorted(starts, i, side='right') - 1}"
+        )
         found: Points = matrix
     else:
         found = as_numbers(points, name)
@@ -129,7 +132,3 @@ def look_up(array: Any, preprocessor: Lookup, name: str) -> tuple[Any, Ints]:
         )
     rows: Ints = array.astype(np.int64)
     return preprocessor, np.where(rows < 0, rows + n_points, rows)
-
-
-def _row_of(matrix: sp.csr_array, entry: int) -> int:
-    return int(np.searchsorted(matrix.indptr, entry, side="right")) - 1

@@ -12,6 +12,7 @@ from metrack.engine.ensemble.landmarks import Landmarks, features
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.base import Embedding
+from metrack.estimators.bases.linear import squared_distances
 from metrack.estimators.inputs import (
     Lookup,
     PairBatch,
@@ -66,17 +67,15 @@ class SpacesMetric:
 
     def embed(self, points: Points) -> Floats:
         """Points where Euclidean distance is the learned one, the widest spread first."""
-        return (
-            self._columns(points) @ self._turn if self._turn is not None else self._ordered(points)
-        )
+        columns = self._columns(points)
+        return columns[:, self._order] if self._turn is None else columns @ self._turn
 
     def root(self, points: Points) -> Floats:
         """The same by the symmetric roots of the metrics: it moves no more than these do."""
         if self.n_components is not None:
             return self.embed(points)
-        roots = (_root(metric) for metric in self.metrics)
-        each = zip(self.features(points), roots, strict=True)
-        return np.hstack([np.asarray(seen @ root) for seen, root in each])
+        each = zip(self.features(points), self.metrics, strict=True)
+        return np.hstack([np.asarray(seen @ _root(metric)) for seen, metric in each])
 
     def components(self) -> Floats:
         """L of the whole metric, on the features of all spaces side by side."""
@@ -93,9 +92,6 @@ class SpacesMetric:
         """The embedding, space by space."""
         each = zip(self.metrics, self.features(points), strict=True)
         return np.hstack([_embedded(metric, seen) for metric, seen in each])
-
-    def _ordered(self, points: Points) -> Floats:
-        return self._columns(points)[:, self._order]
 
     @cached_property
     def _of_landmarks(self) -> Floats:
@@ -124,9 +120,7 @@ class SpacesMetric:
 def _squares(metric: Factored, u: Any) -> Floats:
     if isinstance(u, np.ndarray):
         return metric.squared_distances(u)
-    embedded = np.asarray(u @ metric.components().T)
-    found: Floats = np.einsum("ij,ij->i", embedded, embedded)
-    return found
+    return squared_distances(metric.components(), u)
 
 
 def _embedded(metric: Factored, points: Any) -> Floats:

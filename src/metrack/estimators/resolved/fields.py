@@ -19,10 +19,9 @@ class Name:
     def __init__(self, names: Iterable[str | None]) -> None:
         self.names = names
 
-    def plain(self, value: Any) -> str | None:
+    def plain(self, value: str | None) -> str | None:
         """For JSON."""
-        found: str | None = value
-        return found
+        return value
 
     def checked(self, value: Any, name: str, sizes: Sizes) -> str | None:
         """The name, if it is known."""

@@ -65,24 +65,15 @@ class KernelSettings(NamedTuple):
     relative: Annotated[bool, Flag()]
     gammas: Annotated[tuple[float, ...], Several(Number(), MOST_GAMMAS)]
 
-    @property
-    def _kernel_views(self) -> list[str]:
-        return [KERNEL.format(i) for i in range(len(self.gammas))]
-
     def build(self) -> Ensemble:
         """The learners and their combiner, at their start."""
         linear, of_kernel = self._plans()
         rule = KernelRule(self.kernel, self.gammas, self.relative, self.degree, self.coef0)
-        return Ensemble(
-            self.n_features,
-            [
-                *(plan.build(scaled(self.units)) for plan in linear),
-                *(plan.build(True) for plan in of_kernel),
-            ],
-            [plan.view for plan in linear],
-            TRACKING,
-            KernelFeatures(self.n_features, self.n_landmarks, rule),
-        )
+        spaces = [plan.build(scaled(self.units)) for plan in linear]
+        spaces += [plan.build(True) for plan in of_kernel]
+        features = KernelFeatures(self.n_features, self.n_landmarks, rule)
+        views = [plan.view for plan in linear]
+        return Ensemble(self.n_features, spaces, views, TRACKING, features)
 
     def _plans(self) -> tuple[list[SpacePlan], list[SpacePlan]]:
         """The spaces of differences, and those of the kernel."""
@@ -103,8 +94,9 @@ class KernelSettings(NamedTuple):
 
     def check(self) -> None:
         """Refuse what cannot be built, before anything is allocated."""
-        check_rows(self.learners, (*VIEWS, *self._kernel_views))
+        of_kernel = [KERNEL.format(i) for i in range(len(self.gammas))]
+        check_rows(self.learners, (*VIEWS, *of_kernel))
         seen = dict.fromkeys((row.view, row.width > 0) for row in self.learners)
-        if [view for view, _ in seen if view not in VIEWS] != self._kernel_views:
-            raise ValueError(f"learners see {list(seen)}; expected are {self._kernel_views}, too")
+        if [view for view, _ in seen if view not in VIEWS] != of_kernel:
+            raise ValueError(f"learners see {list(seen)}; expected are {of_kernel}, too")
         self.smallest().build()

@@ -47,10 +47,8 @@ class TrackerSettings(NamedTuple):
 
     def sizes(self) -> dict[str, int]:
         """How many features each holder of state has."""
-        return {
-            "views": self.n_features,
-            **sizes_of(plans_of(self.learners, self.n_features, self.basis)),
-        }
+        plans = plans_of(self.learners, self.n_features, self.basis)
+        return {"views": self.n_features, **sizes_of(plans)}
 
     def smallest(self) -> "TrackerSettings":
         """The same for one feature: its engine has the same parts, and is small."""

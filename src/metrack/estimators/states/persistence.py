@@ -1,7 +1,7 @@
 """Online learners on disk: what was learned, as arrays and plain settings; never code.
 
 A state says what the learner's settings came to; see `estimators.resolved`. Its engine is built
-from that, and then given what was learned; see `estimators.engine_state`.
+from that, and then given what was learned; see `engine_state`.
 """
 
 import json
@@ -235,12 +235,8 @@ def _pack_names(learner: Any) -> dict[str, Any]:
 def _pack_points(points: Points | None, arrays: Arrays) -> dict[str, Any]:
     if points is None:
         return {"points": None}
-    moments, neighbours, start = points
-    return {
-        "points": pack_record(moments, "points", arrays),
-        "neighbours": pack_record(neighbours, "neighbours", arrays),
-        "start": None if start is None else pack_record(start, "start", arrays),
-    }
+    parts = zip(("points", "neighbours", "start"), points, strict=True)
+    return {name: part and pack_record(part, name, arrays) for name, part in parts}
 
 
 def _unpack_points(described: Mapping[str, Any], arrays: Arrays, n_features: int) -> Points | None:
@@ -342,14 +338,13 @@ def _unpack_from_labels(
 
 
 def _pack_drift_knn(learner: Any, arrays: Arrays) -> dict[str, Any]:
-    votes, names = learner.votes_, getattr(learner, "feature_names_in_", None)
-    parts = votes.pack()._asdict()
+    parts = learner.votes_.pack()._asdict()
     return {
         "metric": _pack_any(learner.metric_, arrays),
         "labels": [_plain(label) for label in learner.labels()],
-        "n_points": votes.n_points,
+        "n_points": learner.votes_.n_points,
         "parts": {name: pack_record(part, f"votes.{name}", arrays) for name, part in parts.items()},
-        "feature_names": None if names is None else names.tolist(),
+        **_pack_names(learner),
     }
 
 
@@ -359,15 +354,9 @@ def _unpack_drift_knn(
     metric = _unpack_any(described["metric"], arrays, where)
     if type(metric).__name__ != "FromLabels":
         raise ValueError(f"a DriftKNN around {type(metric).__name__}")
-    parts = Parts(
-        *(
-            unpack_record(kind, f"votes.{name}", described["parts"][name], arrays, sizes)
-            for name, kind, sizes in (
-                ("kept", Kept, {"n": metric.n_features_in_}),
-                ("trust", Trust, {}),
-            )
-        )
-    )
+    saved, sizes = described["parts"], {"n": metric.n_features_in_}
+    kept = unpack_record(Kept, "votes.kept", saved["kept"], arrays, sizes)
+    parts = Parts(kept, unpack_record(Trust, "votes.trust", saved["trust"], arrays, {}))
     n_points = Number(0, MOST, whole=True).checked(described["n_points"], "n_points", {})
     learner.random_state = metric.random_state
     return learner.restore(metric, parts, n_points, described["labels"], described["feature_names"])
