@@ -327,7 +327,7 @@ class DriftKNN(ClassifierMixin, Configurable):
         missed = np.bincount(memory.codes[filled], memory.missed[filled], len(self._codes))
         return {
             label: float(missed[self._codes[label]] / points[self._codes[label]])
-            for label in self.classes_.tolist()
+            for label in _in_order(self._codes)
             if points[self._codes[label]]
         }
 
