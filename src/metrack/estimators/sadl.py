@@ -12,7 +12,7 @@ from metrack.estimators.bases.ensemble_learner import LinearEnsemble
 from metrack.estimators.bases.threads import exclusive
 from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.estimators.inputs import Preprocessor
-from metrack.estimators.inputs.settings import Seed, choice, positive, whole
+from metrack.estimators.inputs.settings import Seed, choice, positive
 from metrack.estimators.reading.drift_report import ReportsDrift
 from metrack.estimators.resolved.auto import margin_ladder, units
 from metrack.estimators.resolved.margin import EnsembleSettings
@@ -141,7 +141,6 @@ class SADL(ReportsDrift, WeighedLearner, LinearEnsemble):
 
     def resolve(self, n_features: int) -> EnsembleSettings:
         """What the settings come to for so many features; nothing is learned or changed."""
-        whole("n_features", n_features)
         combiner = choice("combiner", self.combiner, COMBINERS)
         choice("output", self.output, OUTPUTS)
         weight_loss = choice("weight_loss", self.weight_loss, ASKED_WEIGHT_LOSSES)
