@@ -19,7 +19,7 @@ def whole(name: str, value: object, least: int = 1, most: float = np.inf) -> int
     Traceback (most recent call last):
     ValueError: n_pairs is 0; it must be a whole number >= 1
     """
-    if _is_real(value) and isinstance(value, int | np.integer) and least <= value <= most:
+    if is_number(value) and isinstance(value, int | np.integer) and least <= value <= most:
         return int(value)
     raise ValueError(f"{name} is {value!r}; it must be a whole number {_bounds(least, most)}")
 
@@ -33,12 +33,12 @@ def number(name: str, value: object, least: float = 0.0, most: float = np.inf) -
     Traceback (most recent call last):
     ValueError: noise is 2; it must be a number from 0 to 1
     """
-    if _is_real(value) and np.isfinite(value) and least <= value <= most:
+    if is_number(value) and np.isfinite(value) and least <= value <= most:
         return float(value)
     raise ValueError(f"{name} is {value!r}; it must be a number {_bounds(least, most)}")
 
 
-def _is_real(value: object) -> TypeGuard[int | float]:
+def is_number(value: object) -> TypeGuard[int | float]:
     """A real number, and not a truth value."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 

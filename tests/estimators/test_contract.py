@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from metrack import SADL, OnlineITML
+from metrack import LEGO, SADL
 from tests.estimators.learners import LEARNERS, has_matrix, make_stream, state
 
 LOSSES = {
@@ -52,7 +52,7 @@ def loss_of(learner, y, q, mu):
     if not hasattr(learner, "upper"):
         return LOSSES[learner.get_params().get("loss", "hinge")](y * (mu - q))
     missed = max(0.0, q - learner.upper if y > 0 else learner.lower - q)
-    return missed**2 if isinstance(learner, OnlineITML) else missed**2 / 2
+    return missed**2 / 2 if isinstance(learner, LEGO) else missed**2
 
 
 def in_pieces(learner, pairs, y, cuts):

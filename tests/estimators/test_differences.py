@@ -1,6 +1,7 @@
 """Pairs by their differences, at the doors that take pairs."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import cross_val_score
@@ -63,6 +64,18 @@ def test_other_names_are_refused_and_nothing_is_learned():
     with pytest.raises(ValueError, match="feature 0 of the differences is 'price'"):
         tracker.observe(Differences(np.asarray(pairs), ["price", "title", "maker"]), y)
     assert tracker.n_pairs_seen_ == 300
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_a_fit_that_is_refused_late_changes_nothing(fitted):
+    pairs, y = judged()
+    tracker = MetricTracker(preprocessor=pd.DataFrame(np.eye(3), columns=NAMES[::-1]))
+    if fitted:
+        tracker.fit(np.asarray(pairs)[:, None] * [[[1.0], [0.0]]], y)
+    before = dict(vars(tracker))
+    with pytest.raises(ValueError, match="feature 0 of the differences is 'title'"):
+        tracker.fit(pairs, y)
+    assert vars(tracker) == before
 
 
 @pytest.mark.parametrize(

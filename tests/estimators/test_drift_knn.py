@@ -285,3 +285,11 @@ def test_saved_labels_must_be_text_or_numbers(tmp_path):
     model.learn_one({"a": 1.0}, ("x", 1))
     with pytest.raises(TypeError, match="text or numbers"):
         model.model.save(tmp_path)
+
+
+def test_classes_of_several_types_are_reported():
+    river = pytest.importorskip("metrack.river")
+    model = river.DriftKNN(seed=0)
+    for i in range(30):
+        model.learn_one({"a": float(i % 3)}, 1 if i % 3 else "x")
+    assert set(model.model.drift_report().errors) == {1, "x"}

@@ -640,7 +640,7 @@ def of_targets(change):
         ("tracker", row_came_to(width=8), "expected"),
         ("tracker", of_targets(repeat), "learners"),
         ("tracker", lambda c, a: c["learner"]["resolved"]["learners"].pop(), "expected"),
-        ("kernel", came_to(gammas=[]), r"gammas is \[\]; it must be a list of numbers"),
+        ("kernel", came_to(gammas=[]), r"gammas is \[\]; it must be a list of 1 to 8"),
         ("kernel", came_to(gammas=[1.0]), "known are"),
         ("kernel", came_to(gammas=[1.0, 2.0, 3.0]), "expected are"),
         ("kernel", came_to(n_landmarks=9), "expected"),

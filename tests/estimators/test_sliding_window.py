@@ -279,7 +279,7 @@ def test_rows_and_points_do_not_mix():
 
 @pytest.mark.parametrize("y", [None, [0, 1], np.zeros((100, 1))])
 def test_labels_of_points(y):
-    with pytest.raises(ValueError, match=r"y must have one label a point: 100 points, but y has"):
+    with pytest.raises(ValueError, match=r"y must have one label per point: 100 points, but y has"):
         SlidingWindow(Spread()).partial_fit(make_stream(4).points, y)
 
 

@@ -1,10 +1,8 @@
 """COMID: one learner, one composite mirror-descent step per pair."""
 
-from sklearn.utils.validation import check_is_fitted
-
 from metrack.engine.learners.mirror import SCHEDULES, MirrorBank
 from metrack.estimators.bases.ensemble_learner import LinearEnsemble
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import when_fitted
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.inputs.settings import Seed, choice
 from metrack.estimators.resolved.auto import margin_learner, number, units
@@ -125,17 +123,15 @@ class COMID(LinearEnsemble):
         self.random_state = random_state
 
     @property
-    @exclusive
+    @when_fitted
     def truncated_mass_(self) -> float:
         """Eigenvalue mass that the capacity has cut off so far, in the units of M."""
-        check_is_fitted(self)
         return learners_of(self).truncated_mass(0, self.engine_.spaces[0].unit)
 
     @property
-    @exclusive
+    @when_fitted
     def density_(self) -> float:
         """Share of M's entries that are not 0; with L1, before M is made positive."""
-        check_is_fitted(self)
         return learners_of(self).density(0)
 
     def resolve(self, n_features: int) -> EnsembleSettings:

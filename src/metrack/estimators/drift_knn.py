@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.neighbour_votes import NeighbourVotes, Parts
 from metrack.engine.online.own_units import own_units
 from metrack.estimators.bases.linear import FrozenMetric
-from metrack.estimators.bases.threads import exclusive, one_blas_thread
+from metrack.estimators.bases.threads import exclusive, one_blas_thread, when_fitted
+from metrack.estimators.bases.unchanged import unchanged_on_error
 from metrack.estimators.choosing.pairing import LABELS, is_refresh, next_refresh
 from metrack.estimators.from_labels import FromLabels
 from metrack.estimators.inputs import (
     LARGEST,
     LabelsLike,
     PointsLike,
-    check_class_labels,
+    check_labelled,
     check_points,
+    restore_names,
 )
 from metrack.estimators.inputs.settings import Configurable, Seed, whole
 from metrack.estimators.reading.neighbour_report import (
@@ -31,6 +32,7 @@ from metrack.estimators.reading.neighbour_report import (
     plain,
     trusted_by,
 )
+from metrack.estimators.reading.plotting import axes
 from metrack.estimators.states import persistence
 
 if TYPE_CHECKING:
@@ -137,10 +139,9 @@ class DriftKNN(ClassifierMixin, Configurable):
         """
         return np.array(self._learn(X, y, None, anew=not hasattr(self, "votes_")))
 
-    @exclusive
+    @when_fitted
     def predict_proba(self, X: PointsLike) -> Floats:
         """Probability of each class, (n_points, n_classes), in the order of ``classes_``."""
-        check_is_fitted(self)
         points: Any = check_points(validate_data(self, X, reset=False, dtype=np.float64))
         return self.shares(points)[:, np.argsort(self._order())]
 
@@ -155,7 +156,7 @@ class DriftKNN(ClassifierMixin, Configurable):
         check_is_fitted(self)
         return np.array(sorted(self._codes))
 
-    @exclusive
+    @when_fitted
     def drift_report(self, since: FrozenMetric | None = None) -> NeighbourReport:
         """What is trusted now, when errors last rose, and which features gained or lost.
 
@@ -165,25 +166,25 @@ class DriftKNN(ClassifierMixin, Configurable):
             The metric of an earlier moment, as ``metric_.learner_.get_metric()`` gave it then;
             None: the metric without any preference, in which all features have the same share.
         """
-        check_is_fitted(self)
         found = self.metric_.learner_.drift_report(since)
-        trusted = trusted_by(self.votes_, self.votes_.weights)
+        windows, neighbours, metrics = map(plain, trusted_by(self.votes_, self.votes_.weights))
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
         return NeighbourReport(
-            **{name: plain(each) for name, each in trusted._asdict().items()},
+            windows,
+            neighbours,
+            metrics,
             points_since_change=self.votes_.n_points - int(self.votes_.noticed[0]),
             features=names[found.features],
             change=found.change[found.features],
             errors=self._errors(),
         )
 
-    @exclusive
+    @when_fitted
     def trust_history(self) -> TrustHistory:
         """What was trusted along the stream, in at most 256 stretches."""
-        check_is_fitted(self)
         past = self.votes_.past()
-        trusted = trusted_by(self.votes_, past.weights)
-        return TrustHistory(past.stops, *trusted, past.errors, past.changes)
+        windows, neighbours, metrics = trusted_by(self.votes_, past.weights)
+        return TrustHistory(past.stops, windows, neighbours, metrics, past.errors, past.changes)
 
     def plot_trust(self, ax: "Axes | None" = None) -> "Axes":
         """Draw how much each window was trusted along the stream.
@@ -191,13 +192,9 @@ class DriftKNN(ClassifierMixin, Configurable):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a figure of its own.
+            Drawn on a new figure without.
         """
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(layout="constrained").subplots()
-        past = self.trust_history()
+        past, ax = self.trust_history(), axes(ax)
         starts = np.concatenate([[0], past.stops])
         names, trusts = map(str, past.windows), np.array(list(past.windows.values()))
         trusts = np.hstack([trusts, trusts[:, -1:]])  # a step lasts until the next one
@@ -230,8 +227,7 @@ class DriftKNN(ClassifierMixin, Configurable):
         own = all(isinstance(label, LABELS) for label in labels)
         if not own or len(codes) < len(labels) or votes.memory.codes.max() >= len(labels):
             raise ValueError("the points do not have a class each, with a name of its own")
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        restore_names(self, names, metric.n_features_in_)
         self.metric_, self.votes_, self._codes = metric, votes, codes
         self.n_features_in_ = metric.n_features_in_
         return self
@@ -248,14 +244,10 @@ class DriftKNN(ClassifierMixin, Configurable):
         self, X: PointsLike, y: LabelsLike, classes: LabelsLike | None, anew: bool
     ) -> list[Any]:
         """Learn the points, and return the classes that were predicted before."""
-        before = self.__dict__.copy()
-        try:
+        with unchanged_on_error(self):
             points, found, more = self._check(X, y, classes, anew)
             if anew:
                 self.start(self.n_features_in_)
-        except Exception:
-            self.__dict__ = before
-            raise
         self._encode(more)
         return self.follow(points, found)
 
@@ -272,13 +264,9 @@ class DriftKNN(ClassifierMixin, Configurable):
     def _check(
         self, X: PointsLike, y: LabelsLike, classes: LabelsLike | None, anew: bool
     ) -> tuple[Floats, list[Any], list[Any]]:
-        if y is not None:
-            check_class_labels(y)
-        points, labels = validate_data(self, X, y, reset=anew, dtype=np.float64, multi_output=False)
-        check_classification_targets(labels)
-        checked: Any = check_points(points)
+        points, labels = check_labelled(self, X, y, reset=anew, multi_output=False)
         known = [] if classes is None else np.unique(np.asarray(classes)).tolist()
-        return checked, labels.tolist(), known
+        return points, labels.tolist(), known
 
     def start(self, n_features: int) -> None:
         """Forget everything, and be ready for points of so many features."""
@@ -340,7 +328,7 @@ class DriftKNN(ClassifierMixin, Configurable):
         missed = np.bincount(memory.codes[filled], memory.missed[filled], len(self._codes))
         return {
             label: float(missed[self._codes[label]] / points[self._codes[label]])
-            for label in self.classes_.tolist()
+            for label in _in_order(self._codes)
             if points[self._codes[label]]
         }
 

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrack.engine.numerics.kernels import Floats
@@ -16,6 +15,7 @@ from metrack.estimators.bases.batch import BatchLearner
 from metrack.estimators.bases.linear import FrozenMetric
 from metrack.estimators.bases.online import OnlineLearner
 from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.unchanged import unchanged_on_error
 from metrack.estimators.choosing.constraints import check_classes, pairs_from_labels
 from metrack.estimators.choosing.pairing import PairBuffer
 from metrack.estimators.inputs import (
@@ -23,7 +23,7 @@ from metrack.estimators.inputs import (
     Points,
     PointsLike,
     TuplesLike,
-    check_class_labels,
+    check_labelled,
     check_points,
     hand_names,
     restore_names,
@@ -139,18 +139,16 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         ----------
         X : array or CSR matrix (n_points, n_features)
         """
-        before, anew = self.__dict__.copy(), not hasattr(self, "learner_")
-        try:
+        anew = not hasattr(self, "learner_")
+        with unchanged_on_error(self):
             points = validate_data(self, X, reset=anew, accept_sparse="csr", dtype=np.float64)
             if anew:
                 self.start(self.n_features_in_)
             self.learner_.observe_points(check_points(points))
-        except Exception:
-            self.__dict__ = before
-            raise
         return self
 
     @online
+    @exclusive
     def save(self, path: str | Path) -> None:
         """Write all that was learned into a folder, from which `metrack.load` brings it back.
 
@@ -186,7 +184,6 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
 
     def pair_distance(self, pairs: TuplesLike) -> Floats:
         """Learned distance between the two points of each pair, (n_pairs, 2, n_features)."""
-        check_is_fitted(self)
         distances: Floats = self._view().pair_distance(pairs)
         return distances
 
@@ -196,20 +193,17 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
 
     def get_mahalanobis_matrix(self) -> Floats:
         """The matrix M, (n_features, n_features)."""
-        check_is_fitted(self)
         matrix: Floats = self._view().get_mahalanobis_matrix()
         return matrix
 
     def get_metric(self) -> FrozenMetric:
         """The distance as a function of two points; it does not change when learning goes on."""
-        check_is_fitted(self)
         metric: FrozenMetric = self._view().get_metric()
         return metric
 
     @property
     def components_(self) -> Floats:
         """L with M = L'L, (rank, n_features); rows by falling weight."""
-        check_is_fitted(self)
         components: Floats = self._view().components_
         return components
 
@@ -224,6 +218,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
 
     def _view(self) -> Any:
         """What points are embedded by: classes are found among neighbours."""
+        check_is_fitted(self)
         if isinstance(self.learner_, OnlineLearner):
             return self.learner_.for_neighbours()
         return self.learner_
@@ -236,8 +231,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         return np.pad(np.asarray(points @ L.T), ((0, 0), (0, lacking)))
 
     def _learn(self, X: PointsLike, y: LabelsLike, anew: bool, complete: bool = False) -> Self:
-        before = self.__dict__.copy()
-        try:
+        with unchanged_on_error(self):
             points, labels = self._check(X, y, anew)
             if complete:
                 check_classes(labels)
@@ -246,9 +240,6 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
                 return self
             if anew:
                 self.start(self.n_features_in_)
-        except Exception:
-            self.__dict__ = before
-            raise
         self.teach(points, labels)
         return self
 
@@ -277,13 +268,10 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         return learner
 
     def _check(self, X: PointsLike, y: LabelsLike, anew: bool) -> tuple[Points, list[Any]]:
-        if y is not None:
-            check_class_labels(y)
-        points, labels = validate_data(
-            self, X, y, reset=anew, accept_sparse="csr", dtype=np.float64, multi_output=False
+        points, labels = check_labelled(
+            self, X, y, reset=anew, accept_sparse="csr", multi_output=False
         )
-        check_classification_targets(labels)
-        return check_points(points), labels.tolist()
+        return points, labels.tolist()
 
     def start(self, n_features: int) -> None:
         """Forget everything, and be ready for points of so many features."""

@@ -11,13 +11,7 @@ from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.linear import LinearEmbedding
 from metrack.estimators.bases.pair_classifier import PairClassifier
 from metrack.estimators.choosing.constraints import pairs_from_labels
-from metrack.estimators.inputs import (
-    LabelsLike,
-    PointsLike,
-    TuplesLike,
-    check_points,
-    take_names,
-)
+from metrack.estimators.inputs import LabelsLike, PointsLike, TuplesLike, check_points, take_names
 from metrack.estimators.inputs.settings import Seed
 
 N_PAIRS = 2_000  # drawn from labels to calibrate the threshold

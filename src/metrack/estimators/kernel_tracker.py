@@ -2,23 +2,21 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
-from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble import landmarks
 from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.ensemble.kernel_features import KernelFeatures
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators.bases.threads import exclusive
-from metrack.estimators.bases.weighed import WeighedLearner, spaces_of
-from metrack.estimators.choosing import active
+from metrack.engine.numerics.pairs import PointPairs
+from metrack.estimators.bases.threads import exclusive, when_fitted
+from metrack.estimators.bases.unchanged import unchanged_on_error
+from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.estimators.inputs import (
-    LabelsLike,
     PairBatch,
     Points,
     PointsLike,
@@ -92,15 +90,14 @@ class KernelTracker(WeighedLearner):
     coef0 : float
         Of "poly" and "sigmoid"; not below 0.
     n_components : int or None
-        Columns of `transform`: the directions in which landmarks spread most. What is learned does
-        not depend on it. None: as many as there are.
+        Columns of `transform`: the directions in which landmarks spread most, as the best such
+        embedding of the landmarks has them. What is learned does not depend on it. None: as many as
+        there are.
     threshold
         As in `MetricTracker`.
     scale
         As in `MetricTracker`, of the linear learners.
-    preprocessor
-        As in `MetricTracker`.
-    random_state
+    preprocessor, random_state
         As in `MetricTracker`.
 
     Attributes
@@ -135,7 +132,7 @@ class KernelTracker(WeighedLearner):
     True
     """
 
-    resolved_: KernelSettings  # type: ignore[assignment]
+    resolved_: KernelSettings
     engine_: Ensemble
 
     def __init__(
@@ -162,13 +159,14 @@ class KernelTracker(WeighedLearner):
         self.preprocessor = preprocessor
         self.random_state = random_state
 
-    def resolve(self, n_features: int) -> KernelSettings:  # type: ignore[override]
+    def resolve(self, n_features: int) -> KernelSettings:
         """What the settings come to for so many features; nothing is learned or changed."""
         whole("n_features", n_features)
         n_landmarks = whole("n_landmarks", self.n_landmarks, most=MOST_LANDMARKS)
         check_goal(self.threshold)
-        kernel = self._kernel()
-        relative = isinstance(self.gamma, str) and kernel in RELATIVE
+        if not callable(self.kernel):
+            choice("kernel", self.kernel, PAIRWISE_KERNEL_FUNCTIONS)
+        relative = isinstance(self.gamma, str) and self.kernel in RELATIVE
         gammas = self._gammas(relative)
         if self.n_components is not None:
             whole("n_components", self.n_components, most=n_features + len(gammas) * n_landmarks)
@@ -177,19 +175,13 @@ class KernelTracker(WeighedLearner):
             units(self.scale),
             learners=learners_for(n_features) + kernel_learners(n_landmarks, len(gammas)),
             basis=BASIS,
-            kernel=kernel,
+            kernel=self.kernel,
             degree=float(whole("degree", self.degree)),
             coef0=positive("coef0", self.coef0, or_zero=True),
             n_landmarks=n_landmarks,
             relative=relative,
             gammas=gammas,
         )
-
-    def _kernel(self) -> str | Callable[..., Any]:
-        if callable(self.kernel):
-            return self.kernel
-        choice("kernel", self.kernel, PAIRWISE_KERNEL_FUNCTIONS)
-        return self.kernel
 
     def _gammas(self, relative: bool) -> tuple[float, ...]:
         if isinstance(self.gamma, str):
@@ -205,71 +197,35 @@ class KernelTracker(WeighedLearner):
     def check_components(self, n_features: int) -> None:
         """There may be more columns than features; `resolve` knows how many."""
 
-    def fit(
-        self,
-        pairs: TuplesLike,
-        y: LabelsLike,
-        calibration_params: dict[str, Any] | None = None,
-        sample_weight: ArrayLike | None = None,
-        verbose: int = 0,
-    ) -> Self:
-        """Forget everything, then learn the pairs in order; see `MetricTracker.fit`."""
-        self._or_as_before(super().fit, pairs, y, calibration_params, sample_weight, verbose)
-        return self
-
-    def observe(
-        self,
-        pairs: TuplesLike,
-        y: LabelsLike,
-        sample_weight: ArrayLike | None = None,
-        graded: bool = False,
-        verbose: int = 0,
-    ) -> Floats:
-        """Test, then train: see `MetricTracker.observe`."""
-        given = pairs, y, sample_weight, graded, verbose
-        losses: Floats = self._or_as_before(super().observe, *given)
-        return losses
-
-    @exclusive
-    def _or_as_before(self, learn: Callable[..., Any], *args: Any) -> Any:
-        """Leave everything as it was where a kernel fails, which a user's may at any pair."""
-        before = self.__dict__.copy()
-        try:
-            return learn(*args)
-        except Exception:
-            self.__dict__ = before
-            raise
-
     @exclusive
     def observe_batch(self, batch: PairBatch, y: Floats) -> Floats:
         """What `observe` does, with pairs and labels that have been checked; it is started."""
-        engine = self.engine_
-        if (rule := _features(engine).rule).code is None:  # it may fail half-way
-            engine = deepcopy(engine, {id(rule): rule})
-        losses = self._follow(engine, batch.point_chunks(y))
-        self._forget_read_outs()
-        self.engine_ = engine
-        return losses
+        with unchanged_on_error(self):
+            if (rule := _features(self.engine_).rule).code is None:
+                # A user's function, which may fail at any pair.
+                self.engine_ = deepcopy(self.engine_, {id(rule): rule})
+            return super().observe_batch(batch, y)
+
+    def _chunks(self, batch: PairBatch, y: Floats) -> Iterator[PointPairs]:
+        return batch.point_chunks(y)
 
     def _spaces(self) -> list[str]:
         kernel, gammas = self.resolved_.kernel, self.gammas_
         name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "kernel")
         kernels = (f"{name} {gamma:.3g}" if gamma else name for gamma in gammas)
-        return spaces_of(self.engine_, kernels)
+        return [*super()._spaces(), *kernels]
 
     @property
-    @exclusive
+    @when_fitted
     def landmarks_(self) -> Floats:
         """The points that all others are told by, of this moment."""
-        check_is_fitted(self)
         found = _features(self.engine_).landmarks
         return found.points[:, : found.used[0]].T.copy()
 
     @property
-    @exclusive
+    @when_fitted
     def gammas_(self) -> Floats:
         """Of the kernel, one for each of its spaces; 0 where it has none."""
-        check_is_fitted(self)
         features = _features(self.engine_)
         return np.array(landmarks.gammas_of(features.rule, features.landmarks))
 
@@ -289,19 +245,7 @@ class KernelTracker(WeighedLearner):
         return [Landmark(points[i], float(spread[i] / total) if total else 0.0) for i in order]
 
     @exclusive
-    def transform(self, X: PointsLike) -> Floats:
-        """Embed points where the Euclidean distance is the learned one.
-
-        Parameters
-        ----------
-        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
-
-        Returns
-        -------
-        array (n_points, n_columns)
-            Columns in which landmarks spread most come first. With ``n_components`` there are that
-            many: the best such embedding of the landmarks. float32 where the points are.
-        """
+    def _embed(self, X: PointsLike) -> Floats:
         return self._frozen("view").transform(X)
 
     @exclusive
@@ -309,6 +253,7 @@ class KernelTracker(WeighedLearner):
         """Learned distance (not squared) between the two points of each pair."""
         return self._frozen("view").pair_distance(pairs)
 
+    @exclusive
     def get_metric(self) -> FrozenKernelMetric:
         """The distance as a function of two points; it does not change when learning goes on."""
         return FrozenKernelMetric(self._view(), self.threshold_)
@@ -327,19 +272,17 @@ class KernelTracker(WeighedLearner):
         hand_names(self, found)
         return found
 
-    @exclusive
+    @when_fitted
     def _view(self, name: str = "view") -> SpacesMetric:
         """The metric of the moment, or the one for neighbours; computed when it is asked for."""
-        check_is_fitted(self)
-        if name not in self._computed:
-            engine, p = self.engine_, self.weights_
+        engine, p = self.engine_, self.weights_
+
+        def found() -> SpacesMetric:
             if name == "view":
-                metrics = [engine.mixture(p), *engine.of_kernel(p)]
-            else:
-                metrics = [engine.neighbours(p), *engine.neighbours_of_kernel(p)]
-            self._computed[name] = self._on_spaces(metrics, self.n_components)
-        view: SpacesMetric = self._computed[name]
-        return view
+                return self._on_spaces(engine.mixture(p), engine.of_kernel(p))
+            return self._on_spaces(engine.neighbours(p), engine.neighbours_of_kernel(p))
+
+        return self._kept(name, found)
 
     @property
     def _n_features_out(self) -> int:
@@ -357,23 +300,15 @@ class KernelTracker(WeighedLearner):
             x, z = (self._as_seen(batch.member(i, *pairs))[everything] for i in range(2))
             yield x - z
 
-    def _committee(self) -> list[active.Expert]:
-        if "committee" not in self._computed:
-            experts = self.engine_.experts
-            p, mu = experts.weights, experts.mu
-            self._computed["committee"] = [
-                active.Expert(self._alone(each).components(), float(mu[j]), float(p[j]))
-                for j, each in enumerate(np.eye(len(p)))
-            ]
-        committee: list[active.Expert] = self._computed["committee"]
-        return committee
+    def _components_of(self, expert: int) -> Floats:
+        alone = np.eye(1, len(self.weights_), expert)[0]
+        engine = self.engine_
+        return self._on_spaces(engine.mixture(alone), engine.of_kernel(alone)).components()
 
-    def _alone(self, p: Floats) -> SpacesMetric:
-        return self._on_spaces([self.engine_.mixture(p), *self.engine_.of_kernel(p)])
-
-    def _on_spaces(self, metrics: list[Factored], n_components: int | None = None) -> SpacesMetric:
+    def _on_spaces(self, of_points: Factored, of_kernel: Sequence[Factored]) -> SpacesMetric:
         features = _features(self.engine_)
-        return SpacesMetric(features.rule, features.landmarks, metrics, n_components)
+        metrics = [of_points, *of_kernel]
+        return SpacesMetric(features.rule, features.landmarks, metrics, self.n_components)
 
 
 def _features(engine: Ensemble) -> KernelFeatures:

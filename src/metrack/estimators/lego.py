@@ -1,14 +1,11 @@
 """LEGO: LogDet exact gradient online, one implicit step per pair."""
 
-from metrack.engine.online.targets import DenseMetric
-from metrack.estimators.bases.linear_learner import LinearLearner
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.inputs.settings import Seed
-from metrack.estimators.resolved.auto import target_learner
-from metrack.estimators.resolved.dense import TargetSettings
+from metrack.estimators.online_itml import OnlineITML
 
 
-class LEGO(LinearLearner):
+class LEGO(OnlineITML):
     """LogDet exact gradient online metric learning.
 
     A similar pair is to have a squared distance q of at most ``upper``, a dissimilar one of at
@@ -24,30 +21,19 @@ class LEGO(LinearLearner):
     ----------
     learning_rate : float
         Step size e.
-    upper : float
-        Target for the squared distance of similar pairs. With ``scale="auto"``, 1 is the mean over
-        all pairs at the start.
-    lower : float
-        Target for the squared distance of dissimilar pairs, at least ``upper``.
-    scale : {"auto", None}
-        "auto" measures differences in units of their root mean square so far, so that results do
-        not depend on the data's units.
-    preprocessor : array, CSR matrix or callable, optional
-        Points that pairs of row numbers refer to.
-    random_state : int, RandomState or None
-        Not used here: the step is deterministic.
+    upper
+        As in `OnlineITML`.
+    lower
+        As in `OnlineITML`.
+    scale
+        As in `OnlineITML`.
+    preprocessor, random_state
+        As in `OnlineITML`.
 
     Attributes
     ----------
-    components_ : array (n_features, n_features)
-        L with M = L'L.
-    mu_, threshold_ : float
-        Half way between the targets: (upper + lower) / 2 for the squared distance, and its root
-        for the distance. It is not learned; `calibrate_threshold` may find a better one.
-    rank_ : int
-    n_pairs_seen_ : int
-    resolved_ : NamedTuple
-        What the settings came to for so many features: every choice, none of them "auto".
+    components_, mu_, threshold_, rank_, n_pairs_seen_, resolved_
+        As in `OnlineITML`.
 
     Notes
     -----
@@ -67,8 +53,7 @@ class LEGO(LinearLearner):
     'root_mean_square'
     """
 
-    resolved_: TargetSettings
-    engine_: DenseMetric
+    _method = "lego"
 
     def __init__(
         self,
@@ -79,13 +64,4 @@ class LEGO(LinearLearner):
         preprocessor: Preprocessor = None,
         random_state: Seed = None,
     ) -> None:
-        self.learning_rate = learning_rate
-        self.upper = upper
-        self.lower = lower
-        self.scale = scale
-        self.preprocessor = preprocessor
-        self.random_state = random_state
-
-    def resolve(self, n_features: int) -> TargetSettings:
-        """What the settings come to for so many features; nothing is learned or changed."""
-        return target_learner(self, "lego", n_features)
+        super().__init__(learning_rate, upper, lower, scale, preprocessor, random_state)

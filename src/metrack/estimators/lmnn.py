@@ -8,20 +8,19 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from metrack.engine.batch.descent import minimise
 from metrack.engine.batch.impostors import Impostors, nearest_of_class
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.linear import LinearEmbedding
 from metrack.estimators.bases.progress import Fitting, warn_not_converged
+from metrack.estimators.bases.unchanged import unchanged_on_error
 from metrack.estimators.inputs import (
     LabelsLike,
     PointsLike,
     are_ids,
-    check_class_labels,
-    check_points,
+    check_labelled,
     check_preprocessor,
     points_of,
     take_names,
@@ -34,6 +33,7 @@ from metrack.estimators.inputs.settings import (
     positive,
     whole,
 )
+from metrack.estimators.reading.alignment import orthogonal
 
 INITS = dict.fromkeys(("auto", "identity", "pca", "lda", "random"), 0)
 START = 4.0  # mean squared distance of targets at the start, in margins
@@ -70,8 +70,8 @@ class LMNN(LinearEmbedding):
         Start from the last fit, if it had as many features and components.
     max_iter : int
     tol : float
-    verbose : int
-        0 silent, 1 a bar on a terminal if a fit takes more than a second, 2 a line an iteration.
+    verbose
+        As in `ITML`.
     preprocessor : array, CSR matrix or callable, optional
         Points that row numbers refer to; a callable takes any ids.
     random_state : int, RandomState or None
@@ -136,12 +136,8 @@ class LMNN(LinearEmbedding):
         y : array (n_points,)
             Class labels of any kind; two classes or more, one of them with two points or more.
         """
-        before = self.__dict__.copy()
-        try:
+        with unchanged_on_error(self):
             return self._fit(X, y)
-        except Exception:
-            self.__dict__ = before
-            raise
 
     def _fit(self, X: PointsLike, y: LabelsLike) -> Self:
         preprocessor = check_preprocessor(self.preprocessor)
@@ -149,13 +145,9 @@ class LMNN(LinearEmbedding):
         if by_id:
             points = points_of(X, preprocessor, None)
             X = points.toarray() if sp.issparse(points) else points
-        if y is not None:
-            check_class_labels(y)
-        data, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        data, y = check_labelled(self, X, y, ensure_min_samples=2)
         if by_id:
             take_names(self, self.preprocessor)
-        check_points(data)
-        check_classification_targets(y)
         codes = np.unique(y, return_inverse=True)[1]
         counts = np.bincount(codes)
         if counts.size < 2 or counts.max() < 2:
@@ -191,8 +183,7 @@ class LMNN(LinearEmbedding):
                 return len(values) > WINDOW and values[0] - value <= tol * abs(value)
 
             found = minimise(whitened, start @ back, max_iter, report)
-        _, sizes, rows = np.linalg.svd(found.x @ stretch / spread, full_matrices=False)
-        self.components_ = sizes[:, None] * rows
+        self.components_ = orthogonal(found.x @ stretch / spread)
         self.objective_, self.n_iter_ = found.value, found.n_iter
         self.preprocessor_ = preprocessor
         if not found.done and found.n_iter == max_iter:  # else there is nothing left to gain
@@ -200,23 +191,11 @@ class LMNN(LinearEmbedding):
             warn_not_converged("LMNN", max_iter, max_iter, goal, tol, remedy)
         return self
 
-    def transform(self, X: PointsLike) -> Floats:
-        """Embed points where the Euclidean distance is the learned one.
-
-        Parameters
-        ----------
-        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
-
-        Returns
-        -------
-        array (n_points, n_components)
-            Directions that matter most come first. float32 where X is.
-        """
-        check_is_fitted(self)
+    def _embed(self, X: PointsLike) -> Floats:
         if not are_ids(X, self.preprocessor_):
             types = [np.float64, np.float32]
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=types)
-        return self._embed(X)
+        return super()._embed(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -228,12 +207,10 @@ class LMNN(LinearEmbedding):
         n_features = points.shape[1]
         width = at_most_features(self.n_components, n_features)
         rng = check_random_state(self.random_state)
-        if self.warm_start and getattr(self, "components_", np.empty(0)).shape == (
-            width,
-            n_features,
-        ):
+        last = getattr(self, "components_", np.empty(0))
+        if self.warm_start and last.shape == (width, n_features):
             # What the last fit had given up may count again.
-            turn, sizes, rows = np.linalg.svd(self.components_ * spread, full_matrices=False)
+            turn, sizes, rows = np.linalg.svd(last * spread, full_matrices=False)
             warm: Floats = (turn * np.maximum(sizes, 0.01 * sizes[0])) @ rows
             return warm
         if not isinstance(self.init, str):

@@ -1,11 +1,9 @@
 """MetricTracker: learners of several kinds, weighed by how well each has done recently."""
 
-from sklearn.utils.validation import check_is_fitted
-
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.ensemble_learner import LinearEnsemble
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import when_fitted
 from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.estimators.inputs import Preprocessor
 from metrack.estimators.inputs.settings import Seed, at_most_features, whole
@@ -58,10 +56,8 @@ class MetricTracker(ReportsDrift, WeighedLearner, LinearEnsemble):
         Kind, memory length, learning rate, weight and space of every learner.
     effective_window_ : float
         How many of the most recent pairs the metric rests on.
-    components_, mu_, threshold_, rank_, n_pairs_seen_, last_change_
+    components_, mu_, threshold_, rank_, n_pairs_seen_, last_change_, resolved_
         As in `COMID`, of the output.
-    resolved_ : NamedTuple
-        What the settings came to for so many features: every choice, none of them "auto".
 
     Examples
     --------
@@ -103,19 +99,18 @@ class MetricTracker(ReportsDrift, WeighedLearner, LinearEnsemble):
         check_goal(self.threshold)
         return TrackerSettings(n_features, units(self.scale), learners_for(n_features), BASIS)
 
-    @exclusive
+    @when_fitted
     def neighbour_components(self) -> Floats:
         """L of the metric for neighbours and clusters; see `for_neighbours`."""
-        check_is_fitted(self)
         if "components" in self.set_by_hand_:
             return super().neighbour_components()
-        if "neighbours" not in self._computed:
-            metric = self._with_points(self.engine_.neighbours(self.weights_))
-            found = self._cut(metric).components()
-            found.flags.writeable = False
-            self._computed["neighbours"] = found
-        components: Floats = self._computed["neighbours"]
+        components = self._kept("neighbours", self._neighbours)
+        components.flags.writeable = False
         return components
+
+    def _neighbours(self) -> Floats:
+        metric = self._with_points(self.engine_.neighbours(self.weights_))
+        return self._cut(metric).components()
 
     def _is_of_features(self) -> bool:
         return True  # in their own units: of turned pairs they would be those of rounding errors

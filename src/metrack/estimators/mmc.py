@@ -6,13 +6,7 @@ import numpy as np
 
 from metrack.engine.batch.descent import minimise
 from metrack.engine.numerics.kernels import Floats
-from metrack.estimators.bases.batch import (
-    BatchLearner,
-    Solution,
-    dense_differences,
-    needs_both_kinds,
-    principal,
-)
+from metrack.estimators.bases.batch import BatchLearner, Solution, dense_differences
 from metrack.estimators.bases.progress import Fitting
 from metrack.estimators.inputs import LabelsLike, PairBatch, TuplesLike
 from metrack.estimators.inputs.settings import Seed, positive, whole
@@ -38,10 +32,10 @@ class MMC(BatchLearner):
         Most iterations of L-BFGS.
     tol : float
         Largest relative duality gap.
-    verbose : int
-        0 silent, 1 a bar on a terminal if a fit takes more than a second, 2 a line an iteration.
-    preprocessor : array, CSR matrix or callable, optional
-        Points that pairs of row numbers refer to.
+    verbose
+        As in `ITML`.
+    preprocessor
+        As in `ITML`.
     random_state : int, RandomState or None
         Not used here: the problem has one solution.
 
@@ -104,11 +98,8 @@ class MMC(BatchLearner):
 
         Parameters
         ----------
-        pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
-        y : array (n_pairs,)
-            +1 alike, -1 not alike, or 1 and 0, or booleans; some of each are needed.
-        calibration_params : dict, optional
-            Arguments for `calibrate_threshold`; by default the best accuracy.
+        pairs, y, calibration_params
+            As in `ITML.fit`; there must be pairs of both kinds.
         """
         return self._fit(pairs, y, calibration_params)
 
@@ -117,7 +108,7 @@ class MMC(BatchLearner):
         if not isinstance(self.diagonal, bool | np.bool):
             raise ValueError(f"diagonal={self.diagonal!r}; it must be True or False")
         u = dense_differences(batch)
-        needs_both_kinds("MMC", u, y)
+        _needs_both_kinds(u, y)
         alike, others = u[y > 0.0], u[y < 0.0]
         problem: _Spread
         if self.diagonal:
@@ -139,10 +130,32 @@ class MMC(BatchLearner):
         problem(found.x)
         gap = problem.gap()
         F = np.diag(found.x) if self.diagonal else found.x
-        components = principal(F @ root)
+        components = _principal(F @ root)
         components /= np.linalg.norm(others @ components.T, axis=1).mean()
         near = float(np.mean(np.sum((alike @ components.T) ** 2, axis=1)))
         return Solution(components, found.n_iter, gap <= tol, {"objective_": near, "gap_": gap})
+
+
+def _needs_both_kinds(u: Floats, y: Floats) -> None:
+    """Refuse pairs among which no similar, or no dissimilar one, tells anything.
+
+    There are pairs of both kinds: calibration has asked for them.
+    """
+    differ = np.asarray(u.any(axis=1))
+    for label, kind in (1.0, "similar (+1)"), (-1.0, "dissimilar (-1)"):
+        if not differ[y == label].any():
+            raise ValueError(
+                f"every one of the {kind} pairs is a point and itself; MMC needs some whose "
+                "points differ"
+            )
+
+
+def _principal(components: Floats) -> Floats:
+    """The same metric by orthogonal rows, those that matter most first."""
+    _, sizes, rows = np.linalg.svd(components, full_matrices=False)
+    kept = sizes > 1e-8 * sizes[0]
+    found: Floats = sizes[kept, None] * rows[kept]
+    return found
 
 
 class _Spread:

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.oasis import DenseSimilarity
 from metrack.estimators.bases.online_linear import OnlineLinearEmbedding
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import exclusive, when_fitted
 from metrack.estimators.inputs import (
     LabelsLike,
     PairBatch,
@@ -108,10 +108,7 @@ class OASIS(OnlineLinearEmbedding):
         y : ignored
             For scikit-learn's sake.
         """
-        preprocessor = check_preprocessor(self.preprocessor)
-        batch = TripletBatch(triplets, preprocessor, None)
-        self.start(batch.n_features, preprocessor)
-        self._observe(batch)
+        self._learn(triplets, anew=True)
         return self
 
     def partial_fit(self, triplets: TuplesLike, y: LabelsLike | None = None) -> Self:
@@ -126,12 +123,15 @@ class OASIS(OnlineLinearEmbedding):
         It is the hinge max(0, 1 - S(p, p+) + S(p, p-)). Calls of any sizes give the same state, bit
         for bit, as one call with all triplets.
         """
-        if hasattr(self, "engine_"):
-            return self._observe(self._batch(triplets))
-        preprocessor = check_preprocessor(self.preprocessor)
-        batch = TripletBatch(triplets, preprocessor, None)
-        self.start(batch.n_features, preprocessor)
-        return self._observe(batch)
+        return self._learn(triplets, anew=not hasattr(self, "engine_"))
+
+    def _learn(self, triplets: TuplesLike, anew: bool) -> Floats:
+        preprocessor = check_preprocessor(self.preprocessor) if anew else self.preprocessor_
+        batch = TripletBatch(triplets, preprocessor, None if anew else self.n_features_in_)
+        if anew:
+            self.start(batch.n_features, preprocessor)
+        self._forget_read_outs()
+        return np.concatenate([self.engine_.observe(*rows) for rows in batch.chunks()])
 
     def learn_one(self, anchor: Any, positive: Any, negative: Any) -> Self:
         """Learn a single triplet: three points, or three row numbers with a preprocessor."""
@@ -165,7 +165,7 @@ class OASIS(OnlineLinearEmbedding):
     def decision_function(self, triplets: TuplesLike) -> Floats:
         """By how much each anchor is more similar to its positive than to its negative."""
         check_is_fitted(self)
-        batch = self._batch(triplets)
+        batch = TripletBatch(triplets, self.preprocessor_, self.n_features_in_)
         return self._bilinear(batch.member(0, 0, len(batch)), batch.gaps(0, len(batch)))
 
     def predict(self, triplets: TuplesLike) -> Ints:
@@ -192,22 +192,10 @@ class OASIS(OnlineLinearEmbedding):
         whole("n_features", n_features)
         return SimilaritySettings(n_features, units(self.scale), rate)
 
-    def _batch(self, triplets: TuplesLike) -> TripletBatch:
-        return TripletBatch(triplets, self.preprocessor_, self.n_features_in_)
-
-    def _observe(self, batch: TripletBatch) -> Floats:
-        self._forget_read_outs()
-        return np.concatenate([self.engine_.observe(*rows) for rows in batch.chunks()])
-
-    @exclusive
+    @when_fitted
     def _W(self) -> Floats:
-        check_is_fitted(self)
-        if "W" not in self._computed:
-            by_hand = "components" in self.set_by_hand_
-            found = self.get_mahalanobis_matrix() if by_hand else self.engine_.matrix()
-            self._computed["W"] = found
-        W: Floats = self._computed["W"]
-        return W
+        by_hand = "components" in self.set_by_hand_
+        return self._kept("W", self.get_mahalanobis_matrix if by_hand else self.engine_.matrix)
 
     def _bilinear(self, x: Points, z: Points) -> Floats:
         """X'Wz row by row."""

@@ -29,13 +29,10 @@ class OnlineITML(LinearLearner):
         all pairs at the start.
     lower : float
         Target for the squared distance of dissimilar pairs, at least ``upper``.
-    scale : {"auto", None}
-        "auto" measures differences in units of their root mean square so far, so that results do
-        not depend on the data's units.
-    preprocessor : array, CSR matrix or callable, optional
-        Points that pairs of row numbers refer to.
-    random_state : int, RandomState or None
-        Not used here: the step is deterministic.
+    scale
+        As in `COMID`.
+    preprocessor, random_state
+        As in `COMID`.
 
     Attributes
     ----------
@@ -44,10 +41,8 @@ class OnlineITML(LinearLearner):
     mu_, threshold_ : float
         Half way between the targets: (upper + lower) / 2 for the squared distance, and its root
         for the distance. It is not learned; `calibrate_threshold` may find a better one.
-    rank_ : int
-    n_pairs_seen_ : int
-    resolved_ : NamedTuple
-        What the settings came to for so many features: every choice, none of them "auto".
+    rank_, n_pairs_seen_, resolved_
+        As in `COMID`.
 
     Notes
     -----
@@ -71,6 +66,7 @@ class OnlineITML(LinearLearner):
 
     resolved_: TargetSettings
     engine_: DenseMetric
+    _method = "itml"  # a subclass has the same targets, and another step
 
     def __init__(
         self,
@@ -90,4 +86,4 @@ class OnlineITML(LinearLearner):
 
     def resolve(self, n_features: int) -> TargetSettings:
         """What the settings come to for so many features; nothing is learned or changed."""
-        return target_learner(self, "itml", n_features)
+        return target_learner(self, self._method, n_features)

@@ -24,26 +24,17 @@ class POLA(COMID):
     ----------
     n_components : int, optional
         Most directions a metric may have; ``truncated_mass_`` tells what that cost. None: exact.
-    scale : {"auto", None}
-        "auto" scales differences by their root mean square so far, so that results do not depend
-        on the data's units.
-    preprocessor : array, CSR matrix or callable, optional
-        Points that pairs of row numbers refer to.
-    random_state : int, RandomState or None
-        Not used here: the step is deterministic.
+    scale
+        As in `COMID`.
+    preprocessor, random_state
+        As in `COMID`.
 
     Attributes
     ----------
-    components_ : array (rank_, n_features)
-        L with M = L'L.
-    mu_, threshold_ : float
-        Threshold on the squared distance, and on the distance.
-    rank_ : int
-    truncated_mass_ : float
-        Eigenvalue mass that ``n_components`` has cut off so far.
-    n_pairs_seen_ : int
+    components_, mu_, threshold_, rank_, density_, truncated_mass_, n_pairs_seen_, last_change_
+        As in `COMID`.
     resolved_ : NamedTuple
-        What the settings came to for so many features: every choice, none of them "auto".
+        What the settings came to for so many features, as those of `COMID`.
 
     Notes
     -----

@@ -12,7 +12,7 @@ from metrack.estimators.bases.ensemble_learner import LinearEnsemble
 from metrack.estimators.bases.threads import exclusive
 from metrack.estimators.bases.weighed import WeighedLearner
 from metrack.estimators.inputs import Preprocessor
-from metrack.estimators.inputs.settings import Seed, choice, positive, whole
+from metrack.estimators.inputs.settings import Seed, choice, positive
 from metrack.estimators.reading.drift_report import ReportsDrift
 from metrack.estimators.resolved.auto import margin_ladder, units
 from metrack.estimators.resolved.margin import EnsembleSettings
@@ -49,23 +49,11 @@ class SADL(ReportsDrift, WeighedLearner, LinearEnsemble):
         The largest loss that the combiner is told, where ``weight_loss`` is "capped".
     loss
         As in `COMID`, for every learner.
-    divergence
-        As in `COMID`.
-    regularizer
-        As in `COMID`.
-    rho
-        As in `COMID`.
     step
         As in `COMID`.
-    n_components
+    divergence, regularizer, rho, init, psd, scale
         As in `COMID`.
-    init
-        As in `COMID`.
-    psd
-        As in `COMID`.
-    scale
-        As in `COMID`.
-    preprocessor
+    n_components, preprocessor
         As in `COMID`.
     random_state : int, RandomState or None
         For ``output="sample"``.
@@ -74,18 +62,12 @@ class SADL(ReportsDrift, WeighedLearner, LinearEnsemble):
     ----------
     scales_ : array
         Memory lengths of the active learners, shortest first.
-    weights_ : array
-        Their normalised weights: where the trust lies tells how fast things drift.
-    experts_ : list of Expert
-        Kind, memory length, learning rate and weight of every active learner.
-    effective_window_ : float
-        How many of the most recent pairs the metric rests on.
+    weights_, experts_, effective_window_
+        As in `MetricTracker`, of the active learners.
     selected_scale_ : float
         Memory length that predicted last; for an average the most trusted one.
-    components_, mu_, threshold_, rank_, n_pairs_seen_, last_change_
+    components_, mu_, threshold_, rank_, n_pairs_seen_, last_change_, resolved_
         As in `COMID`, of the output.
-    resolved_ : NamedTuple
-        What the settings came to for so many features: every choice, none of them "auto".
 
     Examples
     --------
@@ -159,7 +141,6 @@ class SADL(ReportsDrift, WeighedLearner, LinearEnsemble):
 
     def resolve(self, n_features: int) -> EnsembleSettings:
         """What the settings come to for so many features; nothing is learned or changed."""
-        whole("n_features", n_features)
         combiner = choice("combiner", self.combiner, COMBINERS)
         choice("output", self.output, OUTPUTS)
         weight_loss = choice("weight_loss", self.weight_loss, ASKED_WEIGHT_LOSSES)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.estimators.bases.linear import LinearEmbedding
 from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.unchanged import unchanged_on_error
 from metrack.estimators.inputs import (
     LabelsLike,
     PairBatch,
@@ -23,6 +24,7 @@ from metrack.estimators.inputs import (
     are_ids,
     check_class_labels,
     check_labels,
+    check_one_each,
     check_preprocessor,
     points_of,
     take_names,
@@ -47,10 +49,8 @@ class Items(NamedTuple):
 
     def cut(self, start: int, stop: int) -> "Items":
         """A range of them, as a copy: the arrays may be the caller's."""
-        given, y = self.given[start:stop].copy(), None
-        if self.y is not None:
-            y = self.y[start:stop].copy()
-        return Items(given, y)
+        y = None if self.y is None else self.y[start:stop].copy()
+        return Items(self.given[start:stop].copy(), y)
 
 
 def _kind(learner: Any) -> str:
@@ -67,11 +67,7 @@ def _where_learner_has(name: str) -> Callable[[F], F]:
     return decorate
 
 
-def _where_judged(self: Any) -> bool:
-    return _kind(self.learner) != POINTS
-
-
-judged: Callable[[F], F] = available_if(_where_judged)
+judged: Callable[[F], F] = available_if(lambda self: _kind(self.learner) != POINTS)
 
 
 class SlidingWindow(LinearEmbedding):
@@ -163,17 +159,20 @@ class SlidingWindow(LinearEmbedding):
         self._learn(X, y, losses=losses)
         return np.concatenate(losses)
 
+    def _fitted(self) -> Any:
+        """The learner as last fitted."""
+        check_is_fitted(self)
+        return self.learner_
+
     @property
     def components_(self) -> Floats:
         """L with M = L'L, of the learner."""
-        check_is_fitted(self)
-        components: Floats = self.learner_.components_
+        components: Floats = self._fitted().components_
         return components
 
     @components_.setter
     def components_(self, value: Any) -> None:
-        check_is_fitted(self)
-        self.learner_.components_ = value
+        self._fitted().components_ = value
 
     def _directions(self) -> Floats:
         if isinstance(self.learner_, LinearEmbedding):
@@ -184,40 +183,34 @@ class SlidingWindow(LinearEmbedding):
     @property
     def threshold_(self) -> float:
         """Distance up to which `predict` calls a pair alike, of the learner."""
-        check_is_fitted(self)
-        return float(self.learner_.threshold_)
+        return float(self._fitted().threshold_)
 
     def pair_score(self, pairs: TuplesLike) -> Floats:
         """Similarity of each pair, as the learner gives it: larger is more alike."""
-        check_is_fitted(self)
-        scores: Floats = self.learner_.pair_score(pairs)
+        scores: Floats = self._fitted().pair_score(pairs)
         return scores
 
     @_where_learner_has("decision_function")
     def decision_function(self, X: PointsLike) -> Floats:
         """Decision values of the learner."""
-        check_is_fitted(self)
-        values: Floats = self.learner_.decision_function(X)
+        values: Floats = self._fitted().decision_function(X)
         return values
 
     @_where_learner_has("predict")
     def predict(self, X: PointsLike) -> Ints:
         """Predictions of the learner."""
-        check_is_fitted(self)
-        predicted: Ints = self.learner_.predict(X)
+        predicted: Ints = self._fitted().predict(X)
         return predicted
 
     @_where_learner_has("score")
     def score(self, X: PointsLike, y: LabelsLike | None = None) -> float:
         """Score of the learner."""
-        check_is_fitted(self)
-        return float(self.learner_.score(X, y))
+        return float(self._fitted().score(X, y))
 
     @_where_learner_has("set_threshold")
     def set_threshold(self, threshold: float) -> Self:
         """Use a given distance as the threshold of `predict`, up to the next fit."""
-        check_is_fitted(self)
-        self.learner_.set_threshold(threshold)
+        self._fitted().set_threshold(threshold)
         return self
 
     @_where_learner_has("calibrate_threshold")
@@ -225,8 +218,7 @@ class SlidingWindow(LinearEmbedding):
         self, pairs_valid: TuplesLike, y_valid: LabelsLike, **settings: Any
     ) -> Self:
         """Choose the threshold on pairs that were not learned from, up to the next fit."""
-        check_is_fitted(self)
-        self.learner_.calibrate_threshold(pairs_valid, y_valid, **settings)
+        self._fitted().calibrate_threshold(pairs_valid, y_valid, **settings)
         return self
 
     @exclusive
@@ -237,9 +229,8 @@ class SlidingWindow(LinearEmbedding):
         anew: bool = False,
         losses: list[Floats] | None = None,
     ) -> None:
-        before = self.__dict__.copy()
-        try:
-            if anew or "_held" not in before:
+        with unchanged_on_error(self):
+            if anew or not hasattr(self, "_held"):
                 self._start()
             items = self._check(X, y)
             self._held = [*self._held]  # so that what was before can be had again
@@ -255,10 +246,9 @@ class SlidingWindow(LinearEmbedding):
                 self._hold(part)
                 start += part.size
                 if self._n_new == self._every:
-                    self._refit_if_there_is_reason()
-        except Exception:
-            self.__dict__ = before
-            raise
+                    labels, self._n_new = self._trim().y, 0
+                    if labels is None or (labels != labels[0]).any():
+                        self._refit()
 
     def _start(self) -> None:
         if not hasattr(self.learner, "fit") or isinstance(self.learner, type):
@@ -279,11 +269,7 @@ class SlidingWindow(LinearEmbedding):
             if not are_ids(X, self.preprocessor_):
                 take_names(self, X, reset=known is None)
             labels: Any = np.asarray(y)
-            if labels.shape != (points.shape[0],):
-                raise ValueError(
-                    f"y must have one label a point: {points.shape[0]} points, but y has shape "
-                    f"{labels.shape}"
-                )
+            check_one_each(labels, "y", "label", points.shape[0], "point")
             check_class_labels(labels)
             check_classification_targets(labels)
             self.n_features_in_ = points.shape[1]
@@ -311,24 +297,13 @@ class SlidingWindow(LinearEmbedding):
 
     def _trim(self) -> Items:
         """All items in the window, and no others."""
-        parts = [each.given for each in self._held]
-        if any(map(sp.issparse, parts)):
-            given = sp.vstack(parts, format="csr")
-        else:
-            given = np.concatenate(parts)
-        y = None
-        if self._held[0].y is not None:
-            y = np.concatenate([each.y for each in self._held])
-        items = Items(given, y)
+        parts, labels = zip(*self._held, strict=True)
+        is_sparse = any(map(sp.issparse, parts))
+        given = sp.vstack(parts, format="csr") if is_sparse else np.concatenate(parts)
+        items = Items(given, None if labels[0] is None else np.concatenate(labels))
         items = items.cut(max(items.size - self._window, 0), items.size)
         self._held, self._n_held = [items], items.size
         return items
-
-    def _refit_if_there_is_reason(self) -> None:
-        y = self._trim().y
-        if y is None or (y != y[0]).any():
-            self._refit()
-        self._n_new = 0
 
     def _refit(self) -> None:
         learner = self.__dict__.get("learner_")

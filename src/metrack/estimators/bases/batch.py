@@ -2,7 +2,6 @@
 
 from typing import Any, ClassVar, NamedTuple, Self
 
-import numpy as np
 import scipy.sparse as sp
 
 from metrack.engine.numerics.kernels import Floats
@@ -72,25 +71,3 @@ def dense_differences(batch: PairBatch) -> Floats:
     u = batch.differences(0, len(batch))
     dense: Floats = u.toarray() if sp.issparse(u) else u
     return dense
-
-
-def needs_both_kinds(name: str, u: Floats, y: Floats) -> None:
-    """Refuse pairs among which no similar, or no dissimilar one, tells anything.
-
-    There are pairs of both kinds: calibration has asked for them.
-    """
-    differ = np.asarray(u.any(axis=1))
-    for label, kind in (1.0, "similar (+1)"), (-1.0, "dissimilar (-1)"):
-        if not differ[y == label].any():
-            raise ValueError(
-                f"every one of the {kind} pairs is a point and itself; {name} needs some whose "
-                "points differ"
-            )
-
-
-def principal(components: Floats) -> Floats:
-    """The same metric by orthogonal rows, those that matter most first."""
-    _, sizes, rows = np.linalg.svd(components, full_matrices=False)
-    kept = sizes > 1e-8 * sizes[0]
-    found: Floats = sizes[kept, None] * rows[kept]
-    return found

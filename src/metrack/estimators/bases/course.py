@@ -4,15 +4,11 @@ When there are too many, two and two become one. What is kept depends on the pai
 how they were cut into batches.
 """
 
-from collections.abc import Callable, Iterable
-from copy import copy
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from metrack.checks import Floats
-from metrack.engine.numerics.pairs import Pairs, PointPairs
-from metrack.estimators.bases.threads import one_blas_thread
 
 
 class Course:
@@ -66,39 +62,3 @@ class Course:
             losses = np.append(losses, self.total / self.pairs)
             all_ = np.concatenate([all_, values()[None]])
         return ends, losses, all_
-
-
-class Followed:
-    """A learner that remembers how it went, since it was started or loaded."""
-
-    course_: Course | None
-
-    def _follow(self, engine: Any, chunks: Iterable[Pairs | PointPairs]) -> Floats:
-        """Learn chunks, cut where blocks of the course end; the losses.
-
-        Each pair counts the same there, whatever its weight.
-        """
-        course = copy(self.course_) or Course(len(self._standing(engine)))  # learning may fail
-        found = [np.empty(0)]
-        for chunk in chunks:
-            y, start = (chunk.u.y if isinstance(chunk, PointPairs) else chunk.y), 0
-            while start < len(y):
-                stop = min(start + course.room, len(y))
-                with one_blas_thread():
-                    losses = engine.observe(chunk.part(start, stop), self._draws(stop - start))
-                weights = np.abs(y[start:stop])
-                course.take(
-                    losses / np.where(weights > 0.0, weights, 1.0), lambda: self._standing(engine)
-                )
-                found.append(losses)
-                start = stop
-        self.course_ = course
-        return np.concatenate(found)
-
-    def _standing(self, engine: Any) -> Floats:
-        """What is remembered of the end of each block, beside losses."""
-        return np.empty(0)
-
-    def _draws(self, n_pairs: int) -> Floats:
-        """Random numbers that learning takes."""
-        return np.empty(0)

@@ -1,26 +1,20 @@
 """Learners of pairs whose engine is an ensemble."""
 
-from typing import Any
-
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.linear_learner import LinearLearner
 from metrack.estimators.bases.online import OnlineLearner
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import exclusive, when_fitted
 from metrack.estimators.choosing import active
 from metrack.estimators.inputs import PairBatch, TuplesLike
 from metrack.estimators.reading import probability
-from metrack.estimators.resolved.margin import EnsembleSettings
-from metrack.estimators.resolved.tracker import TrackerSettings
 
 
 class EnsembleLearner(OnlineLearner):
     """A learner of pairs, or several, whose engine is an ensemble."""
 
-    resolved_: EnsembleSettings | TrackerSettings
     engine_: Ensemble
 
     def _forget(self, batch: PairBatch) -> int:
@@ -36,39 +30,49 @@ class EnsembleLearner(OnlineLearner):
         alike = self.likelihood()(self.pair_distance(pairs) ** 2)
         return np.column_stack([1.0 - alike, alike])
 
-    @exclusive
+    @when_fitted
     def likelihood(self) -> probability.Curve:
         """How likely a pair is alike, by its squared distance; it does not change any more."""
-        check_is_fitted(self)
-        if "likelihood" not in self._computed:
-            curve = probability.curve(probability.sample(self.engine_.experts.scores))
-            self._computed["likelihood"] = curve.of_squares(self.mu_)
-        found: probability.Curve = self._computed["likelihood"]
-        return found
+        return self._kept("likelihood", self._calibrated)
+
+    def _calibrated(self) -> probability.Curve:
+        sample = probability.sample(self.engine_.experts.scores)
+        return probability.curve(sample).of_squares(self.mu_)
 
     def _cut_ratio(self) -> float:
         goal, least = probability.check_goal(getattr(self, "threshold", "accuracy"))
-        found = probability.sample(self.engine_.experts.scores)
-        if goal == "accuracy" or not (found.alike.any() and found.others.any()):
+        if goal == "accuracy":
             return 1.0  # what is learned along counts errors
-        return probability.cut(found, goal, least)
+        found = probability.sample(self.engine_.experts.scores)
+        known = found.alike.any() and found.others.any()
+        return probability.cut(found, goal, least) if known else 1.0
+
+    def _committee(self) -> list[active.Expert]:
+        """All experts that are active, by their trust."""
+        p, mu = self.engine_.experts.weights, self.engine_.experts.mu
+        return self._kept(
+            "committee",
+            lambda: [
+                active.Expert(self._components_of(j), float(mu[j]), float(p[j]))
+                for j in range(len(p))
+            ],
+        )
+
+    def _components_of(self, expert: int) -> Floats:
+        """L of what one expert has learned."""
+        raise NotImplementedError
 
     def _exploration(self) -> float:
         changed = self.engine_.last_change
         return active.exploration(self.engine_.n_pairs - changed if changed else np.inf)
 
-    def resolve(self, n_features: int) -> EnsembleSettings | TrackerSettings:
-        """What the settings come to for so many features; nothing is learned or changed."""
-        raise NotImplementedError
-
-    def _standing(self, engine: Any) -> Floats:
-        return np.array([float(engine.last_change)])
+    def _standing(self) -> Floats:
+        return np.array([float(self.engine_.last_change)])
 
     @property
-    @exclusive
+    @when_fitted
     def last_change_(self) -> int:
         """The pair, counted from 1, at which losses were last found to have risen; 0: none."""
-        check_is_fitted(self)
         return self.engine_.last_change
 
 
@@ -76,19 +80,9 @@ class LinearEnsemble(EnsembleLearner, LinearLearner):
     """The same, of learners whose metrics are matrices on the points' features."""
 
     def _committee(self) -> list[active.Expert]:
-        """All experts that are active, by their trust."""
-        if "components" in self.set_by_hand_:
-            return LinearLearner._committee(self)
-        if "committee" not in self._computed:
-            engine = self.engine_
-            experts, start = engine.experts, self._start_of()
-            p, mu = experts.weights, experts.mu
-            metrics = [engine.metric(j).components() for j in range(len(p))]
-            if start is not None:
-                metrics = [components @ start.root for components in metrics]
-            self._computed["committee"] = [
-                active.Expert(components, float(mu[j]), float(p[j]))
-                for j, components in enumerate(metrics)
-            ]
-        committee: list[active.Expert] = self._computed["committee"]
-        return committee
+        by_hand = "components" in self.set_by_hand_
+        return LinearLearner._committee(self) if by_hand else super()._committee()
+
+    def _components_of(self, expert: int) -> Floats:
+        components, start = self.engine_.metric(expert).components(), self._start_of()
+        return components if start is None else components @ start.root

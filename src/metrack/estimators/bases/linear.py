@@ -7,12 +7,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.base import Embedding
+from metrack.estimators.bases.threads import when_fitted
 from metrack.estimators.inputs import (
     PairBatch,
     Points,
     PointsLike,
     TuplesLike,
-    are_ids,
     float_type,
     points_for,
 )
@@ -57,20 +57,19 @@ class LinearEmbedding(Embedding):
 
     components_: Floats
 
+    @when_fitted
     def get_mahalanobis_matrix(self) -> Floats:
         """The matrix M, (n_features, n_features)."""
-        check_is_fitted(self)
         return self.components_.T @ self.components_
 
+    @when_fitted
     def get_metric(self) -> FrozenMetric:
         """The distance as a function of two points; it does not change when learning goes on."""
-        check_is_fitted(self)
         return FrozenMetric(self.components_, getattr(self, "threshold_", None))
 
     def _embed(self, X: PointsLike) -> Floats:
         points: Any = points_for(self, X)
-        given = getattr(self, "preprocessor", None) if are_ids(X, self.preprocessor_) else X
-        kind = float_type(given)
+        kind = float_type(self, X)
         return np.asarray(self._turned(points.astype(kind, copy=False))).astype(kind, copy=False)
 
     def _turned(self, points: Points) -> Floats:
@@ -82,6 +81,7 @@ class LinearEmbedding(Embedding):
         """Rows onto which `transform` projects."""
         return self.components_
 
+    @when_fitted
     def to_linear(self) -> Linear:
         """The embedding as a linear layer of any other library, such as a last layer of an encoder.
 
@@ -107,7 +107,6 @@ class LinearEmbedding(Embedding):
         >>> bool(np.allclose(X @ weight.T + bias, tracker.transform(X)))
         True
         """
-        check_is_fitted(self)
         weight = np.array(self._directions())
         return Linear(weight, np.zeros(len(weight)))
 
@@ -115,6 +114,7 @@ class LinearEmbedding(Embedding):
     def _n_features_out(self) -> int:
         return len(self._directions())
 
+    @when_fitted
     def top_features(
         self, component: int = 0, n: int = 10, names: Any = None
     ) -> list[tuple[Any, float]]:
@@ -144,7 +144,6 @@ class LinearEmbedding(Embedding):
         >>> COMID().fit(pairs, y).top_features(names=["red", "round", "ripe"], n=1)[0][0]
         'round'
         """
-        check_is_fitted(self)
         components = self.components_
         if not (is_number(component) and component in range(len(components))):
             raise ValueError(
@@ -162,10 +161,14 @@ class LinearEmbedding(Embedding):
         return np.sqrt(self._squares(batch.differences(0, len(batch))))
 
     def _squares(self, differences: Points) -> Floats:
-        """Squared distances."""
-        embedded = np.asarray(differences @ self.components_.T)
-        squares: Floats = np.einsum("ij,ij->i", embedded, embedded)
-        return squares
+        return squared_distances(self.components_, differences)
+
+
+def squared_distances(components: Floats, differences: Any) -> Floats:
+    """|L u|^2 of each row u."""
+    embedded = np.asarray(differences @ components.T)
+    squares: Floats = np.einsum("ij,ij->i", embedded, embedded)
+    return squares
 
 
 class StaticEmbedding(LinearEmbedding):

@@ -5,7 +5,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
@@ -13,7 +12,7 @@ from metrack.estimators.bases import unlabelled
 from metrack.estimators.bases.linear import FrozenMetric, StaticEmbedding
 from metrack.estimators.bases.online import OnlineLearner
 from metrack.estimators.bases.online_linear import OnlineLinearEmbedding
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import exclusive, when_fitted
 from metrack.estimators.choosing import active
 from metrack.estimators.inputs import (
     PairBatch,
@@ -83,16 +82,11 @@ class LinearLearner(OnlineLearner, OnlineLinearEmbedding):
 
     def _chunks(self, batch: PairBatch, y: Floats) -> Iterator[Any]:
         if self.points_ is not None:
-            self.points_ = self._before_pairs(self.points_, y)
+            if self.engine_.n_pairs == 0 and not self._is_of_features():
+                self.points_ = unlabelled.settled(self.points_)
+            self.points_.moments.counts[1] += int(np.sum(y > 0.0))
         start = self._start_of()
         return batch.chunks(y) if start is None else map(start.as_learned, batch.chunks(y))
-
-    def _before_pairs(self, points: unlabelled.Points, y: Floats) -> unlabelled.Points:
-        """Settle the start, if no pair came before; count those that are alike."""
-        if self.engine_.n_pairs == 0 and not self._is_of_features():
-            points = unlabelled.settled(points)
-        points.moments.counts[1] += int(np.sum(y > 0.0))
-        return points
 
     def _is_of_features(self) -> bool:
         """Whether single features matter, so that pairs must not be turned."""
@@ -111,19 +105,16 @@ class LinearLearner(OnlineLearner, OnlineLinearEmbedding):
             return metric
         return unlabelled.on_points(metric, self.points_, self._mu(), self.engine_.n_pairs)
 
-    @exclusive
+    @when_fitted
     def widen(self, n_features: int) -> Self:
         """Go on with more features; those of all pairs, and of all points, so far were 0."""
-        check_is_fitted(self)
         points = self.points_
         super().widen(n_features)
         self.points_ = points and unlabelled.widen(points, n_features)
         return self
 
-    @exclusive
     def neighbour_components(self) -> Floats:
         """L of the metric for neighbours and clusters; see `for_neighbours`."""
-        check_is_fitted(self)
         return self.components_
 
     @exclusive
@@ -146,7 +137,7 @@ class LinearLearner(OnlineLearner, OnlineLinearEmbedding):
         hand_names(self, found)
         return found
 
-    @exclusive
+    @when_fitted
     def aligned_components(self, for_neighbours: bool = False) -> Floats:
         """L with M = L'L, Procrustes-aligned with a fixed position: it moves no more than M does.
 
@@ -160,42 +151,38 @@ class LinearLearner(OnlineLearner, OnlineLinearEmbedding):
         array (n_columns, n_features)
             As many rows as features, or as ``n_components`` asks for.
         """
-        check_is_fitted(self)
         name = "aligned for neighbours" if for_neighbours else "aligned"
-        if name not in self._computed:
-            by_hand = "components" in self.set_by_hand_
-            other = for_neighbours and not by_hand
-            rows = self.neighbour_components() if other else self._rows()
-            width = self._most_directions(self.n_features_in_)
-            self._computed[name] = aligned(leading(rows, width), width)
-        components: Floats = self._computed[name]
-        return components
+        return self._kept(name, lambda: self._aligned(for_neighbours))
+
+    def _aligned(self, for_neighbours: bool) -> Floats:
+        other = for_neighbours and "components" not in self.set_by_hand_
+        rows = self.neighbour_components() if other else self._rows()
+        width = self._most_directions(self.n_features_in_)
+        return aligned(leading(rows, width), width)
 
     def transform_aligned(self, points: Points) -> Floats:
         """Embed points for neighbours, by `aligned_components`."""
-        found: Floats = points @ self.aligned_components(for_neighbours=True).T
-        return np.asarray(found)
+        return np.asarray(points @ self.aligned_components(for_neighbours=True).T)
 
     def _directions(self) -> Floats:
         if getattr(self, "n_components", None) is None:
             return self.components_
-        if "directions" not in self._computed:
-            width = self._most_directions(self.n_features_in_)
-            rows = leading(self._rows(), width)
-            self._computed["directions"] = np.pad(rows, ((0, width - len(rows)), (0, 0)))
-        directions: Floats = self._computed["directions"]
-        return directions
+        return self._kept("directions", self._leading_rows)
+
+    def _leading_rows(self) -> Floats:
+        width = self._most_directions(self.n_features_in_)
+        rows = leading(self._rows(), width)
+        return np.pad(rows, ((0, width - len(rows)), (0, 0)))
 
     def _rows(self) -> Floats:
         """Components whose rows are orthogonal; those that were learned are."""
-        return (
-            orthogonal(self.components_) if "components" in self.set_by_hand_ else self.components_
-        )
+        by_hand = "components" in self.set_by_hand_
+        return orthogonal(self.components_) if by_hand else self.components_
 
     def _most_directions(self, n_features: int) -> int:
         return min(getattr(self, "n_components", None) or n_features, n_features)
 
-    @exclusive
+    @when_fitted
     def change_since(
         self, then: FrozenMetric, X: PointsLike, random_state: Seed = None
     ) -> active.Change:
@@ -233,7 +220,6 @@ class LinearLearner(OnlineLearner, OnlineLinearEmbedding):
         >>> change.low <= change.share <= change.high <= change.ahead < 0.3
         True
         """
-        check_is_fitted(self)
         points = points_for(self, X)
         if then.threshold is None or then.components.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -247,14 +233,8 @@ class LinearLearner(OnlineLearner, OnlineLinearEmbedding):
         before = active.Expert(then.components, limits[1], 1.0)
         return active.change(points, now, before, check_random_state(random_state))
 
-    def _as_seen(self, points: Points) -> Any:
-        return points
-
     def _on_features(self) -> Floats:
         return self.components_
-
-    def _pieces(self, batch: PairBatch) -> Iterator[Any]:
-        return batch.pieces()
 
     def _committee(self) -> list[active.Expert]:
         """One, whose metric is put out."""

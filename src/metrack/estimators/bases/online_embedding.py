@@ -1,7 +1,8 @@
 """Online learners: built from what their settings come to, saved, and started anew."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -10,14 +11,12 @@ from metrack.estimators.bases import unlabelled
 from metrack.estimators.bases.base import Embedding
 from metrack.estimators.bases.course import Course
 from metrack.estimators.bases.threads import exclusive
-from metrack.estimators.inputs import (
-    Lookup,
-    Preprocessor,
-    take_names,
-)
+from metrack.estimators.inputs import Lookup, Preprocessor, take_names
 from metrack.estimators.inputs.settings import Seed
 from metrack.estimators.resolved.record import Engine, Resolved
 from metrack.estimators.states import persistence
+
+T = TypeVar("T")
 
 
 class OnlineEmbedding(Embedding):
@@ -86,8 +85,16 @@ class OnlineEmbedding(Embedding):
         return self
 
     def _forget_read_outs(self) -> None:
-        self._computed: dict[str, Any] = {}  # until learning goes on
+        self._computed: dict[str, Any] = {}
         self.set_by_hand_ = {}
+
+    @exclusive
+    def _kept(self, name: str, compute: Callable[[], T]) -> T:
+        """What is computed when it is first asked for, and kept until learning goes on."""
+        if name not in self._computed:
+            self._computed[name] = compute()
+        found: T = self._computed[name]
+        return found
 
     @exclusive
     def save(self, path: str | Path) -> None:

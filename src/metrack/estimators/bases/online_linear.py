@@ -9,7 +9,7 @@ from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.linear import LinearEmbedding
 from metrack.estimators.bases.online_embedding import OnlineEmbedding
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import exclusive, when_fitted
 from metrack.estimators.inputs import Points
 
 
@@ -24,23 +24,17 @@ class OnlineLinearEmbedding(OnlineEmbedding, LinearEmbedding):
         return self._metric()
 
     def _read_metric(self) -> Factored:
-        if "metric" not in self._computed:
-            self._computed["metric"] = self._put_out()
-        metric: Factored = self._computed["metric"]
-        return metric
+        return self._kept("metric", self._put_out)
 
     @property
-    @exclusive
+    @when_fitted
     def components_(self) -> Floats:
         """L with M = L'L, (rank_, n_features); rows by falling weight."""
-        check_is_fitted(self)
         if "components" in self.set_by_hand_:
             components: Floats = self.set_by_hand_["components"]
-            return components
-        if "components" not in self._computed:
-            self._computed["components"] = self._read_metric().components()
-            self._computed["components"].flags.writeable = False
-        components = self._computed["components"]
+        else:
+            components = self._kept("components", lambda: self._read_metric().components())
+        components.flags.writeable = False
         return components
 
     @components_.setter
@@ -53,7 +47,6 @@ class OnlineLinearEmbedding(OnlineEmbedding, LinearEmbedding):
                 f"components_ must be finite numbers of shape (rank, {self.n_features_in_}); got "
                 f"shape {given.shape}"
             )
-        given.flags.writeable = False
         self._computed = {}
         self.set_by_hand_["components"] = given
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.estimators.bases.base import Embedding
+from metrack.estimators.bases.threads import exclusive
 from metrack.estimators.inputs import LabelsLike, TuplesLike, check_labels
 from metrack.estimators.inputs.settings import choice, is_number
 from metrack.estimators.reading.probability import Goal, check_goal, cut, sample_of
@@ -35,6 +36,7 @@ class PairClassifier(Embedding):
         """The same as `pair_score`: larger means more alike."""
         return self.pair_score(pairs)
 
+    @exclusive
     def predict(self, pairs: TuplesLike) -> Ints:
         """+1 (alike) where the distance is at most ``threshold_``, else -1."""
         return np.where(self.pair_distance(pairs) <= self.threshold_, 1, -1)
@@ -52,11 +54,8 @@ class PairClassifier(Embedding):
         check_is_fitted(self)
         if not is_number(threshold) or np.isnan(threshold):
             raise ValueError(f"threshold must be a number, a distance; got {threshold!r}")
-        self._set_threshold(float(threshold))
+        self.threshold_ = float(threshold)
         return self
-
-    def _set_threshold(self, value: float) -> None:
-        self.threshold_ = value
 
     def calibrate_threshold(
         self,

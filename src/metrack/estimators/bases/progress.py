@@ -2,7 +2,6 @@
 
 import time
 import warnings
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -43,12 +42,7 @@ class Fitting:
         self.console = Console(stderr=True)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.bar is not None:
             self.bar.stop()
 

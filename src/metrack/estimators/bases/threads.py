@@ -14,6 +14,7 @@ from threading import Lock, RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
 P = ParamSpec("P")
@@ -36,6 +37,17 @@ def exclusive(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S,
             return method(self, *args, **kwargs)
 
     return alone
+
+
+def when_fitted(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """The same, of an estimator that has learned something; another is refused."""
+
+    @wraps(method)
+    def fitted(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        check_is_fitted(self)
+        return method(self, *args, **kwargs)
+
+    return exclusive(fitted)
 
 
 @contextmanager

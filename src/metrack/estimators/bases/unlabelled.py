@@ -165,16 +165,12 @@ def settled(seen: Points) -> Points:
 
 
 def on_points(metric: Factored, seen: Points, mu: float, n_pairs: int) -> Factored:
-    """What learners found, as a metric on points, together with what the points say."""
-    learned = metric if seen.start is None else seen.start.on_points(metric)
-    return with_prior(learned, seen, mu, n_pairs)
-
-
-def with_prior(metric: Factored, seen: Points, mu: float, n_pairs: int) -> Factored:
-    """A metric together with what the points say.
+    """What learners found, as a metric on points, together with what the points say.
 
     Before the first pair it is the prior alone, on which the mean pair is at the threshold.
     """
+    if seen.start is not None:
+        metric = seen.start.on_points(metric)
     share = 1.0 / (1.0 + (seen.moments.counts[1] / ENOUGH) ** STEEPNESS)
     covariance = _covariance(seen.moments)
     if np.trace(covariance) <= 0.0 or (n_pairs > 0 and share < NO_SHARE):

@@ -1,17 +1,13 @@
 """Learners whose output is weighed over many experts, and what they tell of these."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.ensemble.ensemble import Ensemble
-from metrack.engine.ensemble.views import AS_THEY_COME
 from metrack.engine.learners.bank import FOREVER
 from metrack.engine.numerics.kernels import Floats
 from metrack.estimators.bases.ensemble_learner import EnsembleLearner
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import exclusive, when_fitted
 from metrack.estimators.reading import plotting
 
 if TYPE_CHECKING:
@@ -41,7 +37,7 @@ class Expert(NamedTuple):
     memory: float
     learning_rate: float
     weight: float
-    space: str = AS_THEY_COME
+    space: str
 
 
 class Round(NamedTuple):
@@ -63,52 +59,52 @@ class WeighedLearner(EnsembleLearner):
     """An ensemble of experts, whose weights tell how fast things drift."""
 
     @property
-    @exclusive
+    @when_fitted
     def scales_(self) -> Floats:
         """Memory lengths of the active learners; infinite where nothing is forgotten."""
-        check_is_fitted(self)
         lengths = self.engine_.experts.lengths
         return np.where(lengths < FOREVER, lengths, np.inf)
 
     @property
-    @exclusive
+    @when_fitted
     def effective_window_(self) -> float:
         """How many of the most recent pairs the metric rests on: the trusted memory length.
 
         Or all pairs, as long as there are fewer.
         """
-        check_is_fitted(self)
         return min(self.engine_.experts.effective_window, float(self.engine_.n_pairs))
 
     @property
-    @exclusive
+    @when_fitted
     def weights_(self) -> Floats:
         """Normalised weights of the active learners."""
-        check_is_fitted(self)
         return self.engine_.experts.weights
 
     @property
-    @exclusive
+    @when_fitted
     def experts_(self) -> list[Expert]:
         """Kind, memory length, rate and weight of every active learner."""
-        check_is_fitted(self)
         experts = self.engine_.experts
-        found = zip(experts.kinds, self.scales_, experts.learning_rates, self.weights_, strict=True)
+        seen = zip(self._spaces(), self.engine_.spaces, strict=True)
+        spaces = experts.named([name for name, space in seen for _ in space.banks])
+        found = zip(
+            experts.kinds, self.scales_, experts.learning_rates, self.weights_, spaces, strict=True
+        )
         return [
             Expert(kind, float(memory), float(rate), float(weight), space)
-            for (kind, memory, rate, weight), space in zip(found, self._spaces(), strict=True)
+            for kind, memory, rate, weight, space in found
         ]
 
     def _spaces(self) -> list[str]:
-        """Which features each active learner works on."""
-        return spaces_of(self.engine_)
+        """What each space of learners sees."""
+        return list(self.engine_.views.names)
 
-    def _standing(self, engine: Any) -> Floats:
+    def _standing(self) -> Floats:
         """The last change, and the trust in learners of each length of memory."""
-        experts = engine.experts
+        experts = self.engine_.experts
         bins = np.searchsorted(MEMORIES, experts.lengths)
         trust = np.bincount(bins, experts.weights, len(MEMORIES) + 1)
-        return np.append(super()._standing(engine), trust)
+        return np.append(super()._standing(), trust)
 
     @exclusive
     def plot_trust(self, ax: "Axes | None" = None) -> "Axes":
@@ -125,20 +121,12 @@ class WeighedLearner(EnsembleLearner):
         names = [f"up to {each:,.0f} pairs" for each in MEMORIES]
         return plotting.trust(plotting.axes(ax), ends, values[:, 1:], [*names, "all pairs"])
 
-    @exclusive
+    @when_fitted
     def last_round(self) -> Round:
         """What the combiner did in the last round."""
-        check_is_fitted(self)
         known, n_active = self.engine_.experts.known, self.engine_.experts.n_active
         return Round(known.p[:n_active].copy(), known.losses[:n_active].copy())
 
     def _mu(self) -> float:
         p = self.weights_
         return max(1.0, float(p @ self.engine_.experts.mu[: len(p)]))  # a mean of >= 1, rounded
-
-
-def spaces_of(engine: Ensemble, others: Iterable[str] = ()) -> list[str]:
-    """The features that each expert works on; ``others`` are of spaces not of differences."""
-    names = [*engine.views.names, *others]
-    seen = zip(names, engine.spaces, strict=True)
-    return engine.experts.named([name for name, space in seen for _ in space.banks])

@@ -5,14 +5,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.numerics.kernels import Floats
-from metrack.engine.online.targets import DenseMetric
+from metrack.estimators.bases.linear import squared_distances
 from metrack.estimators.bases.online_embedding import OnlineEmbedding
 from metrack.estimators.bases.pair_classifier import PairClassifier
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import exclusive, when_fitted
 from metrack.estimators.choosing import active
 from metrack.estimators.inputs import (
     PairBatch,
@@ -24,16 +22,10 @@ from metrack.estimators.inputs import (
     points_of,
 )
 from metrack.estimators.inputs.settings import Seed, whole
-from metrack.estimators.resolved.dense import TargetSettings
-from metrack.estimators.resolved.margin import EnsembleSettings
-from metrack.estimators.resolved.tracker import TrackerSettings
 
 
 class Asking(OnlineEmbedding, PairClassifier):
     """Questions to those who judge, of every online learner of pairs."""
-
-    resolved_: EnsembleSettings | TrackerSettings | TargetSettings
-    engine_: Ensemble | DenseMetric
 
     @exclusive
     def suggest_pairs(
@@ -108,7 +100,7 @@ class Asking(OnlineEmbedding, PairClassifier):
         )
         return (found.rows, found.weights) if return_weights else found.rows
 
-    @exclusive
+    @when_fitted
     def informativeness(self, pairs: TuplesLike) -> Floats:
         """How much there is to learn from a judgement of each pair, from 0 to 1.
 
@@ -119,20 +111,17 @@ class Asking(OnlineEmbedding, PairClassifier):
         ----------
         pairs : array (n_pairs, 2, n_features), or row numbers (n_pairs, 2) with a preprocessor
         """
-        check_is_fitted(self)
-        batch, committee = (
-            PairBatch(pairs, self.preprocessor_, self.n_features_in_),
-            self._committee(),
-        )
+        batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
+        committee = self._committee()
         scores = [
-            active.doubt([_squares(each.components, u) for each in committee], committee)
+            active.doubt([squared_distances(each.components, u) for each in committee], committee)
             for u in self._pieces(batch)
         ]
         return np.concatenate(scores)
 
     def _as_seen(self, points: Points) -> Any:
         """What the metric is one of: the points, or features of them."""
-        raise NotImplementedError
+        return points
 
     def _on_features(self) -> Floats:
         """L of the metric on these."""
@@ -140,7 +129,7 @@ class Asking(OnlineEmbedding, PairClassifier):
 
     def _pieces(self, batch: PairBatch) -> Iterator[Any]:
         """Differences of these, piece by piece."""
-        raise NotImplementedError
+        return batch.pieces()
 
     def _committee(self) -> list[active.Expert]:
         """Those who judge."""
@@ -148,13 +137,3 @@ class Asking(OnlineEmbedding, PairClassifier):
 
     def _exploration(self) -> float:
         return active.exploration(np.inf)
-
-    def _mu(self) -> float:
-        raise NotImplementedError
-
-
-def _squares(components: Floats, u: Any) -> Floats:
-    """Squared lengths of differences."""
-    embedded = np.asarray(u @ components.T)
-    found: Floats = np.einsum("ij,ij->i", embedded, embedded)
-    return found

@@ -93,6 +93,14 @@ def check_finite(values: Any, where: Callable[[int], str]) -> None:
     raise ValueError(f"{where(i)} contains {kind}; drop or impute such rows first")
 
 
+def check_one_each(values: Any, name: str, entry: str, n: int, of: str) -> None:
+    """Refuse an array that has not one entry for each of what it is about."""
+    if values.shape != (n,):
+        raise ValueError(
+            f"{name} must have one {entry} per {of}: {n} {of}s, but {name} has shape {values.shape}"
+        )
+
+
 def check_width(width: int, name: str, n_features: int | None) -> None:
     """Refuse no features at all, and others than were learned on."""
     if width == 0:

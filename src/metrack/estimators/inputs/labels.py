@@ -5,10 +5,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 from metrack.engine.numerics.kernels import Floats
 from metrack.engine.numerics.pairs import HEAVIEST
-from metrack.estimators.inputs.arrays import as_array, as_numbers
+from metrack.estimators.inputs.arrays import as_array, as_numbers, check_one_each
+from metrack.estimators.inputs.points import PointsLike, check_points
 from metrack.estimators.inputs.settings import is_number
 
 LabelsLike: TypeAlias = ArrayLike
@@ -35,10 +38,7 @@ def check_labels(
         labels = as_array(y)
     except (TypeError, ValueError):
         raise ValueError("y must have one label per pair, +1 (alike) or -1 (not alike)") from None
-    if labels.shape != (n_pairs,):
-        raise ValueError(
-            f"y must have one label per pair: {n_pairs} pairs, but y has shape {labels.shape}"
-        )
+    check_one_each(labels, "y", "label", n_pairs, "pair")
     if labels.dtype.kind == "b":
         return np.where(labels, 1.0, -1.0)
     _check_values(labels, range(n_pairs) if numbers is None else numbers)
@@ -78,11 +78,7 @@ def check_judgements(
     if sample_weight is None:
         return labels
     weights = as_numbers(sample_weight, "sample_weight")
-    if weights.shape != (n_pairs,):
-        raise ValueError(
-            f"sample_weight must have one number per pair: {n_pairs} pairs, but it has shape "
-            f"{weights.shape}"
-        )
+    check_one_each(weights, "sample_weight", "number", n_pairs, "pair")
     wrong = np.flatnonzero(~((weights >= 0.0) & (weights <= HEAVIEST)))
     if wrong.size:
         raise ValueError(
@@ -101,8 +97,7 @@ def check_graded(y: LabelsLike | None, n_pairs: int) -> Floats:
     if y is None or np.asarray(y).dtype.kind == "b":
         return check_labels(y, n_pairs)
     answers = as_numbers(y, "y")
-    if answers.shape != (n_pairs,):
-        return check_labels(y, n_pairs)
+    check_one_each(answers, "y", "label", n_pairs, "pair")
     wrong = np.flatnonzero(~(np.abs(answers) <= 1.0))
     if wrong.size:
         raise ValueError(
@@ -123,6 +118,20 @@ def check_class_labels(y: LabelsLike) -> None:
             raise ValueError(
                 f"y[{i}] = {label!r}: the class label is missing; drop the points that have none"
             )
+
+
+def check_labelled(
+    estimator: Any, X: PointsLike, y: LabelsLike | None, **options: Any
+) -> tuple[Any, Any]:
+    """Points and their class labels: what scikit-learn asks of them, finite, and none missing.
+
+    Options are those of ``validate_data``.
+    """
+    if y is not None:
+        check_class_labels(y)
+    points, labels = validate_data(estimator, X, y, dtype=np.float64, **options)
+    check_classification_targets(labels)
+    return check_points(points), labels
 
 
 def _is_missing(label: Any) -> bool:

@@ -36,7 +36,10 @@ def check_points(points: Any, name: str = "X", n_features: int | None = None) ->
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # the next line works in place, and the arrays are the caller's
             matrix.sum_duplicates()
-        check_finite(matrix.data, lambda i: f"{name} row {_row_of(matrix, i)}")
+        starts = matrix.indptr
+        check_finite(
+            matrix.data, lambda i: f"{name} row {np.searchsorted(starts, i, side='right') - 1}"
+        )
         found: Points = matrix
     else:
         found = as_numbers(points, name)
@@ -84,9 +87,11 @@ def are_ids(X: PointsLike, preprocessor: Lookup) -> bool:
     return preprocessor is not None and not sp.issparse(X) and np.asarray(X).ndim == 1
 
 
-def float_type(points: Any) -> type[np.floating[Any]]:
+def float_type(estimator: Any, X: PointsLike) -> type[np.floating[Any]]:
     """The type of what is computed from points: float32 where they are, else float64."""
-    dtype = points.dtype if hasattr(points, "dtype") else np.asarray(points).dtype
+    by_id = are_ids(X, estimator.preprocessor_)
+    given: Any = getattr(estimator, "preprocessor", None) if by_id else X
+    dtype = given.dtype if hasattr(given, "dtype") else np.asarray(given).dtype
     return np.float32 if dtype == np.float32 else np.float64
 
 
@@ -127,7 +132,3 @@ def look_up(array: Any, preprocessor: Lookup, name: str) -> tuple[Any, Ints]:
         )
     rows: Ints = array.astype(np.int64)
     return preprocessor, np.where(rows < 0, rows + n_points, rows)
-
-
-def _row_of(matrix: sp.csr_array, entry: int) -> int:
-    return int(np.searchsorted(matrix.indptr, entry, side="right")) - 1

@@ -8,6 +8,8 @@ from typing import Any, Self, TypeAlias, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from metrack.checks import is_number as is_number
+
 T = TypeVar("T")
 Seed: TypeAlias = int | np.random.RandomState | None  # as everywhere in scikit-learn
 
@@ -88,11 +90,6 @@ def choice(name: str, value: Any, choices: Mapping[Any, T]) -> T:
     except (KeyError, TypeError):
         known = ", ".join(repr(each) for each in choices)
         raise ValueError(f"{name}={value!r}; choose one of {known}") from None
-
-
-def is_number(value: Any) -> bool:
-    """A real number, and not a truth value."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def positive(name: str, value: Any, or_zero: bool = False) -> float:

@@ -57,9 +57,8 @@ class TupleBatch:
             )
         check_width(width, name, n_features)
         self.n_features = width
-        self.reports: Callable[[int], None] | None = (
-            None  # told how many were taken, range by range
-        )
+        # Told how many were taken, range by range.
+        self.reports: Callable[[int], None] | None = None
 
     def __len__(self) -> int:
         return len(self.points if self.rows is None else self.rows)

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.estimators.bases.linear import FrozenMetric, LinearEmbedding
-from metrack.estimators.bases.threads import exclusive
+from metrack.estimators.bases.threads import when_fitted
 from metrack.estimators.inputs.settings import whole
 from metrack.estimators.reading import plotting
 
@@ -67,7 +66,7 @@ class ReportsDrift(LinearEmbedding):
     n_pairs_seen_: int
     last_change_: int
 
-    @exclusive
+    @when_fitted
     def drift_report(self, since: FrozenMetric | None = None, names: Any = None) -> DriftReport:
         """How fast things drift, when they last changed, and what changed.
 
@@ -80,8 +79,9 @@ class ReportsDrift(LinearEmbedding):
             Of the features; by default those of the DataFrame that the points came in, else
             numbers.
         """
-        check_is_fitted(self)
-        change = change_of_shares(self.components_, None if since is None else since.components)
+        # Of the features in the metric's trace, from those of before, or from equal ones.
+        before = 1.0 / self.n_features_in_ if since is None else _shares(since.components)
+        change = _shares(self.components_) - before
         return DriftReport(
             effective_window=self.effective_window_,
             pairs_since_change=self.n_pairs_seen_ - self.last_change_,
@@ -115,13 +115,6 @@ class ReportsDrift(LinearEmbedding):
 def by_size(change: Floats) -> Ints:
     """Places of the changes, the largest first."""
     return np.argsort(-np.abs(change), kind="stable")
-
-
-def change_of_shares(now: Floats, then: Floats | None) -> Floats:
-    """Of the features in a metric's trace, from components to components; or from equal shares."""
-    before = 1.0 / now.shape[1] if then is None else _shares(then)
-    change: Floats = _shares(now) - before
-    return change
 
 
 def _shares(components: Floats) -> Floats:

@@ -6,25 +6,23 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from metrack.engine.ensemble.kernel_rule import KernelRule, as_dense
 from metrack.engine.ensemble.landmarks import Landmarks, features
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats
+from metrack.estimators.bases.base import Embedding
+from metrack.estimators.bases.linear import squared_distances
 from metrack.estimators.inputs import (
     Lookup,
     PairBatch,
     Points,
     PointsLike,
     TuplesLike,
-    are_ids,
     check_points,
     float_type,
     points_for,
 )
-from metrack.estimators.inputs.settings import Configurable
 
 NOTHING = 1e-12  # a share of the largest spread that may be rounding's
 
@@ -69,17 +67,15 @@ class SpacesMetric:
 
     def embed(self, points: Points) -> Floats:
         """Points where Euclidean distance is the learned one, the widest spread first."""
-        return (
-            self._columns(points) @ self._turn if self._turn is not None else self._ordered(points)
-        )
+        columns = self._columns(points)
+        return columns[:, self._order] if self._turn is None else columns @ self._turn
 
     def root(self, points: Points) -> Floats:
         """The same by the symmetric roots of the metrics: it moves no more than these do."""
         if self.n_components is not None:
             return self.embed(points)
-        roots = (_root(metric) for metric in self.metrics)
-        each = zip(self.features(points), roots, strict=True)
-        return np.hstack([np.asarray(seen @ root) for seen, root in each])
+        each = zip(self.features(points), self.metrics, strict=True)
+        return np.hstack([np.asarray(seen @ _root(metric)) for seen, metric in each])
 
     def components(self) -> Floats:
         """L of the whole metric, on the features of all spaces side by side."""
@@ -96,9 +92,6 @@ class SpacesMetric:
         """The embedding, space by space."""
         each = zip(self.metrics, self.features(points), strict=True)
         return np.hstack([_embedded(metric, seen) for metric, seen in each])
-
-    def _ordered(self, points: Points) -> Floats:
-        return self._columns(points)[:, self._order]
 
     @cached_property
     def _of_landmarks(self) -> Floats:
@@ -127,9 +120,7 @@ class SpacesMetric:
 def _squares(metric: Factored, u: Any) -> Floats:
     if isinstance(u, np.ndarray):
         return metric.squared_distances(u)
-    embedded = np.asarray(u @ metric.components().T)
-    found: Floats = np.einsum("ij,ij->i", embedded, embedded)
-    return found
+    return squared_distances(metric.components(), u)
 
 
 def _embedded(metric: Factored, points: Any) -> Floats:
@@ -167,7 +158,7 @@ class FrozenKernelMetric:
         return square if squared else float(np.sqrt(square))
 
 
-class KernelEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable):
+class KernelEmbedding(Embedding):
     """The embedding of a moment; it does not change when learning goes on.
 
     Parameters
@@ -187,22 +178,14 @@ class KernelEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configu
         """There is nothing to fit; for pipelines."""
         return self
 
-    def transform(self, X: PointsLike) -> Floats:
-        """Embed points where the Euclidean distance is the learned one."""
-        check_is_fitted(self)
-        embedded = self.metric.embed(points_for(self, X))
-        given = self.preprocessor if are_ids(X, self.preprocessor_) else X
-        return embedded.astype(float_type(given), copy=False)
+    def _embed(self, X: PointsLike) -> Floats:
+        return self.metric.embed(points_for(self, X)).astype(float_type(self, X), copy=False)
 
     def pair_distance(self, pairs: TuplesLike) -> Floats:
         """Learned distance (not squared) between the two points of each pair."""
         batch = PairBatch(pairs, self.preprocessor_, self.n_features_in_)
         x, z = (batch.member(i, 0, len(batch)) for i in range(2))
         return np.sqrt(self.metric.squares(x, z))
-
-    def pair_score(self, pairs: TuplesLike) -> Floats:
-        """Similarity of each pair: the negative of its distance."""
-        return -self.pair_distance(pairs)
 
     @property
     def _n_features_out(self) -> int:

@@ -61,18 +61,13 @@ class TrustHistory(NamedTuple):
     changes: Ints
 
 
-class Trusted(NamedTuple):
-    """Trust in each, a number or an array of them."""
+def trusted_by(votes: NeighbourVotes, weights: Floats) -> tuple[dict[Any, Any], ...]:
+    """Trust in each window, number of neighbours and metric: sums of the experts' weights.
 
-    windows: dict[Any, Any]
-    neighbours: dict[Any, Any]
-    metrics: dict[Any, Any]
-
-
-def trusted_by(votes: NeighbourVotes, weights: Floats) -> Trusted:
-    """Sums of the experts' weights; metrics, windows and k are the last three axes."""
+    Metrics, windows and k are the last three axes.
+    """
     windows = [*votes.table.windows.tolist(), "all"]
-    return Trusted(
+    return (
         dict(zip(windows, np.moveaxis(weights.sum(axis=(-3, -1)), -1, 0), strict=True)),
         dict(zip(NEIGHBOURS, np.moveaxis(weights.sum(axis=(-3, -2)), -1, 0), strict=True)),
         dict(zip(METRICS, np.moveaxis(weights.sum(axis=(-2, -1)), -1, 0), strict=True)),

@@ -7,12 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from metrack.checks import Floats
-from metrack.estimators.bases.course import Followed
-from metrack.estimators.bases.threads import exclusive
-from metrack.estimators.inputs import PointsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,58 +17,6 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255")
 GREY = "#555555"
 MOST_NAMED = 12  # kinds of points in a legend
-
-
-class Plots(Followed):
-    """What a tracker shows of itself."""
-
-    @exclusive
-    def plot_loss(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw mean losses, each suffered before its pair was learned, along the stream.
-
-        Blocks of 16 pairs at first, and of more as the stream goes on; since the learner was
-        started or loaded. Dashed lines are where losses were found to have risen.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Drawn on a new figure without.
-        """
-        ends, losses, values = self._so_far()
-        changes = np.unique(values[:, 0]) if values.shape[1] else np.empty(0)
-        return loss(axes(ax), ends, losses, changes[changes > 0.0])
-
-    @exclusive
-    def plot_embedding(self, X: PointsLike, labels: Any = None, ax: "Axes | None" = None) -> "Axes":
-        """Draw points in the two directions in which their embedding is spread most.
-
-        Parameters
-        ----------
-        X : array or CSR matrix (n_points, n_features), or row numbers with a preprocessor
-        labels : array (n_points,), optional
-            Classes, which get a colour each; or numbers, of which many differ.
-        ax : matplotlib Axes, optional
-            Drawn on a new figure without.
-        """
-        kinds = None if labels is None else np.asarray(labels)
-        embedded: Any = self.for_neighbours().transform(X)  # type: ignore[attr-defined]
-        if kinds is not None and kinds.shape != (len(embedded),):
-            raise ValueError(
-                f"labels must have one entry per point: {len(embedded)} points, but labels has "
-                f"shape {kinds.shape}"
-            )
-        return scatter(axes(ax), flat(embedded), kinds)
-
-    def _so_far(self) -> tuple[Floats, Floats, Floats]:
-        """Ends, losses and values of all blocks."""
-        check_is_fitted(self)
-        if self.course_ is None:
-            raise ValueError(
-                "nothing has been learned since this tracker was started or loaded, so there is no "
-                "course to draw; learn some pairs first"
-            )
-        engine = self.engine_  # type: ignore[attr-defined]
-        return self.course_.so_far(lambda: self._standing(engine))
 
 
 def check_available() -> None:

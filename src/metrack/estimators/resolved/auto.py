@@ -4,7 +4,7 @@ Every rule of thumb is here, and nowhere else: which divergence, regulariser and
 so many features, at which rates.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from metrack.engine.learners.cover import LONGEST_FIRST
 from metrack.engine.numerics.divergences import DIVERGENCES
@@ -20,6 +20,11 @@ from metrack.estimators.inputs.settings import choice, positive, whole
 from metrack.estimators.resolved.dense import TargetSettings
 from metrack.estimators.resolved.margin import INITS, REGULARIZERS, MirrorSettings
 
+if TYPE_CHECKING:
+    from metrack.estimators.comid import COMID
+    from metrack.estimators.online_itml import OnlineITML
+    from metrack.estimators.sadl import SADL
+
 FULL_RANK_UP_TO = 100  # features: beyond, a step of full rank takes too long for a default
 AUTO_RATE = {"frobenius": 0.4, "von_neumann": 0.2, "burg": 0.2}
 AUTO_RHO = {"frobenius": 0.001, "von_neumann": 0.0, "burg": 0.0}
@@ -32,36 +37,9 @@ EXACT_UP_TO, ENTRIES_UP_TO = 16, 4096  # features: beyond, steps take too long, 
 N_ALWAYS_ON = 12  # learners
 
 
-class Asked(Protocol):
-    """The settings that COMID and SADL have in common."""
-
-    loss: str
-    divergence: str
-    regularizer: str | None
-    rho: float | str
-    step: str
-    n_components: int | None
-    init: str
-    psd: str
-
-
-class LadderAsked(Asked, Protocol):
-    """Those, and what SADL has of its own."""
-
-    eta0: float | str
-    first_interval: int
-
-
-class TargetAsked(Protocol):
-    """The settings that OnlineITML and LEGO have in common."""
-
-    learning_rate: float
-    upper: float
-    lower: float
-    scale: str | None
-
-
-def margin_learner(asked: Asked, n_features: int, of_full_rank: str = "nuclear") -> MirrorSettings:
+def margin_learner(
+    asked: "COMID | SADL", n_features: int, of_full_rank: str = "nuclear"
+) -> MirrorSettings:
     """One learner by mirror descent, at the rate that "auto" stands for.
 
     ``of_full_rank`` is the regulariser that "auto" stands for with Burg's metrics of full rank.
@@ -95,7 +73,7 @@ def margin_learner(asked: Asked, n_features: int, of_full_rank: str = "nuclear")
     )
 
 
-def margin_ladder(asked: LadderAsked, always_on: bool, n_features: int) -> MirrorSettings:
+def margin_ladder(asked: "SADL", always_on: bool, n_features: int) -> MirrorSettings:
     """Learners by mirror descent of many memory lengths: those of SADL."""
     learner = margin_learner(asked, n_features, of_full_rank="logdet")
     return learner._replace(
@@ -107,7 +85,7 @@ def margin_ladder(asked: LadderAsked, always_on: bool, n_features: int) -> Mirro
     )
 
 
-def target_learner(asked: TargetAsked, method: str, n_features: int) -> TargetSettings:
+def target_learner(asked: "OnlineITML", method: str, n_features: int) -> TargetSettings:
     """One dense metric whose squared distances have targets."""
     whole("n_features", n_features)
     rate = positive("learning_rate", asked.learning_rate)
@@ -129,7 +107,7 @@ def number(name: str, value: Any, auto: float, or_zero: bool = False) -> float:
     return positive(name, value, or_zero)
 
 
-def _divergence(asked: Asked, n_features: int) -> str:
+def _divergence(asked: "COMID | SADL", n_features: int) -> str:
     """The divergence asked for; "auto" is Burg where a metric of full rank can be afforded.
 
     Burg adapts to the data's covariance as a second-order method does, and learned faster than
@@ -154,7 +132,7 @@ def _divergence(asked: Asked, n_features: int) -> str:
     return "burg" if fits else "frobenius"
 
 
-def _regularizer(asked: Asked, divergence: str, of_full_rank: str) -> str | None:
+def _regularizer(asked: "COMID | SADL", divergence: str, of_full_rank: str) -> str | None:
     """The regulariser asked for, or what "auto" stands for."""
     if asked.regularizer == "logdet" and asked.n_components is not None:
         raise ValueError(
@@ -168,7 +146,7 @@ def _regularizer(asked: Asked, divergence: str, of_full_rank: str) -> str | None
 
 
 def _kept_as(
-    asked: Asked,
+    asked: "COMID | SADL",
     regularizer: str | None,
     divergence: str,
     rho: float,
@@ -188,7 +166,7 @@ def _kept_as(
     return ELEMENTWISE if n_features <= ENTRIES_UP_TO else DIAGONAL
 
 
-def _init(asked: Asked, divergence: str) -> str:
+def _init(asked: "COMID | SADL", divergence: str) -> str:
     """Where M starts; refuses a start that the divergence cannot leave."""
     if asked.init == "zero" and divergence != "frobenius":
         raise ValueError(

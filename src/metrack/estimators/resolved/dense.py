@@ -18,11 +18,6 @@ class TargetSettings(NamedTuple):
     upper: Annotated[float, Number(TINY)]
     lower: Annotated[float, Number(TINY)]
 
-    @property
-    def kind(self) -> str:
-        """Under which they are saved."""
-        return "target"
-
     def build(self) -> DenseMetric:
         """The learner, at its start."""
         method, in_units = METHODS[self.method], scaled(self.units)
@@ -49,11 +44,6 @@ class SimilaritySettings(NamedTuple):
     n_features: Annotated[int, Number(1, MOST, whole=True)]
     units: Annotated[str, Name(UNITS)]
     learning_rate: Annotated[float, Number(TINY)]
-
-    @property
-    def kind(self) -> str:
-        """Under which they are saved."""
-        return "similarity"
 
     def build(self) -> DenseSimilarity:
         """The learner, at its start."""

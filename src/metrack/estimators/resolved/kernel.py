@@ -10,12 +10,12 @@ from metrack.engine.ensemble.kernel_features import KernelFeatures
 from metrack.engine.ensemble.kernel_rule import KernelRule
 from metrack.engine.ensemble.views import VIEWS
 from metrack.engine.learners.bank import Row
-from metrack.engine.numerics.records import MOST, Flag, Number, Sizes
-from metrack.estimators.resolved.fields import UNITS, Name, scaled
+from metrack.engine.numerics.records import MOST, Flag, Number
+from metrack.estimators.resolved.fields import UNITS, Name, Several, scaled
 from metrack.estimators.resolved.tables import KERNEL
 from metrack.estimators.resolved.tracker import (
+    ROWS,
     TRACKING,
-    Rows,
     SpacePlan,
     check_rows,
     plans_of,
@@ -28,30 +28,12 @@ MOST_GAMMAS = 8
 MOST_LANDMARKS = 1 << 12
 
 
-class KernelName:
-    """What a field holds: a kernel that scikit-learn knows by name, or a function."""
+class KernelName(Name):
+    """A kernel that scikit-learn knows by name; in memory also a function, which is told."""
 
-    def plain(self, value: str | Callable[..., Any]) -> str:
+    def plain(self, value: Any) -> str:
         """For JSON."""
-        return value if isinstance(value, str) else str(value)
-
-    def checked(self, value: Any, name: str, sizes: Sizes) -> str:
-        """The name, if it is known."""
-        return str(Name(PAIRWISE_KERNEL_FUNCTIONS).checked(value, name, sizes))
-
-
-class Gammas:
-    """What a field holds: a number for each space of a kernel, 0 where the kernel has none."""
-
-    def plain(self, value: tuple[float, ...]) -> list[float]:
-        """For JSON."""
-        return list(value)
-
-    def checked(self, value: Any, name: str, sizes: Sizes) -> tuple[float, ...]:
-        """The numbers, if they are such ones."""
-        if not isinstance(value, list) or not 1 <= len(value) <= MOST_GAMMAS:
-            raise ValueError(f"{name} is {value!r}; it must be a list of numbers")
-        return tuple(Number().checked(each, f"{name}.{i}", sizes) for i, each in enumerate(value))
+        return str(value)
 
 
 class KernelSettings(NamedTuple):
@@ -69,42 +51,29 @@ class KernelSettings(NamedTuple):
     relative : bool
         Gammas are in units of the data.
     gammas : tuple of float
+        For each space of the kernel; 0 where it has none.
     """
 
     n_features: Annotated[int, Number(1, MOST, whole=True)]
     units: Annotated[str, Name(UNITS)]
-    learners: Annotated[tuple[Row, ...], Rows()]
+    learners: Annotated[tuple[Row, ...], ROWS]
     basis: Annotated[int, Number(1, MOST, whole=True)]
-    kernel: Annotated[str | Callable[..., Any], KernelName()]
+    kernel: Annotated[str | Callable[..., Any], KernelName(PAIRWISE_KERNEL_FUNCTIONS)]
     degree: Annotated[float, Number()]
     coef0: Annotated[float, Number()]
     n_landmarks: Annotated[int, Number(1, MOST_LANDMARKS, whole=True)]
     relative: Annotated[bool, Flag()]
-    gammas: Annotated[tuple[float, ...], Gammas()]
-
-    @property
-    def kind(self) -> str:
-        """Under which they are saved."""
-        return "kernel"
-
-    @property
-    def _kernel_views(self) -> list[str]:
-        return [KERNEL.format(i) for i in range(len(self.gammas))]
+    gammas: Annotated[tuple[float, ...], Several(Number(), MOST_GAMMAS)]
 
     def build(self) -> Ensemble:
         """The learners and their combiner, at their start."""
         linear, of_kernel = self._plans()
         rule = KernelRule(self.kernel, self.gammas, self.relative, self.degree, self.coef0)
-        return Ensemble(
-            self.n_features,
-            [
-                *(plan.build(scaled(self.units)) for plan in linear),
-                *(plan.build(True) for plan in of_kernel),
-            ],
-            [plan.view for plan in linear],
-            TRACKING,
-            KernelFeatures(self.n_features, self.n_landmarks, rule),
-        )
+        spaces = [plan.build(scaled(self.units)) for plan in linear]
+        spaces += [plan.build(True) for plan in of_kernel]
+        features = KernelFeatures(self.n_features, self.n_landmarks, rule)
+        views = [plan.view for plan in linear]
+        return Ensemble(self.n_features, spaces, views, TRACKING, features)
 
     def _plans(self) -> tuple[list[SpacePlan], list[SpacePlan]]:
         """The spaces of differences, and those of the kernel."""
@@ -125,8 +94,9 @@ class KernelSettings(NamedTuple):
 
     def check(self) -> None:
         """Refuse what cannot be built, before anything is allocated."""
-        check_rows(self.learners, (*VIEWS, *self._kernel_views))
+        of_kernel = [KERNEL.format(i) for i in range(len(self.gammas))]
+        check_rows(self.learners, (*VIEWS, *of_kernel))
         seen = dict.fromkeys((row.view, row.width > 0) for row in self.learners)
-        if [view for view, _ in seen if view not in VIEWS] != self._kernel_views:
-            raise ValueError(f"learners see {list(seen)}; expected are {self._kernel_views}, too")
+        if [view for view, _ in seen if view not in VIEWS] != of_kernel:
+            raise ValueError(f"learners see {list(seen)}; expected are {of_kernel}, too")
         self.smallest().build()

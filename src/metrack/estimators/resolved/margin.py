@@ -1,7 +1,7 @@
 """What the settings of COMID, POLA and SADL come to: margin learners under one combiner."""
 
-from collections.abc import Collection, Iterator
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 from metrack.engine.ensemble.combine import OUTPUTS, WEIGHT_LOSSES, Combination
 from metrack.engine.ensemble.combiners.protocol import RECORDS
@@ -12,27 +12,21 @@ from metrack.engine.learners.cover import LONGEST_FIRST
 from metrack.engine.learners.mirror import SCHEDULES, Ladder, MirrorBank, Rule
 from metrack.engine.numerics.divergences import DIVERGENCES
 from metrack.engine.numerics.losses import LOSSES
-from metrack.engine.numerics.records import MOST, TINY, Flag, Number, Sizes
+from metrack.engine.numerics.records import MOST, TINY, Flag, Number
 from metrack.engine.numerics.steps import STEPS
-from metrack.engine.representations.protocol import REPRESENTATIONS, Representation
-from metrack.estimators.resolved.fields import UNITS, Name, from_plain_of, scaled, to_plain
+from metrack.engine.representations.protocol import REPRESENTATIONS
+from metrack.estimators.resolved.fields import UNITS, Name, RecordOf, scaled
 
 REGULARIZERS = ("nuclear", "l1", "logdet", None)
 INITS = ("zero", "identity")
 MOST_AT_START = 64  # learners
 
 
-class _Representations(Collection[str | None]):
+class _Representations:
     """Names of all representations, also of those that are registered later."""
 
     def __iter__(self) -> Iterator[str]:
         return (each.name for each in REPRESENTATIONS.values())
-
-    def __len__(self) -> int:
-        return len(REPRESENTATIONS)
-
-    def __contains__(self, name: object) -> bool:
-        return name in list(self)
 
 
 class MirrorSettings(NamedTuple):
@@ -72,11 +66,6 @@ class MirrorSettings(NamedTuple):
     on_cover: Annotated[bool, Flag()] = False
     n_learners: Annotated[int, Number(1, MOST_AT_START, whole=True)] = 1
 
-    @property
-    def kind(self) -> str:
-        """Under which they are saved."""
-        return "mirror"
-
     def build(self, n_features: int) -> MirrorBank:
         """The learners, at their start."""
         rule = Rule(
@@ -92,22 +81,10 @@ class MirrorSettings(NamedTuple):
             n_features,
             rule,
             Ladder(self.learning_rate, float(self.first_interval), self.length_ratio),
-            representation_of(self.representation),
+            next(e for e in REPRESENTATIONS.values() if e.name == self.representation),
             n_learners=self.n_learners,
             identity=self.init == "identity",
         )
-
-
-class Mirror:
-    """What a field holds: the choices for margin learners."""
-
-    def plain(self, value: MirrorSettings) -> dict[str, Any]:
-        """For JSON."""
-        return to_plain(value)
-
-    def checked(self, value: Any, name: str, sizes: Sizes) -> Any:
-        """The record, if it is such a one."""
-        return from_plain_of({"mirror": MirrorSettings}, value, name)
 
 
 class EnsembleSettings(NamedTuple):
@@ -131,16 +108,11 @@ class EnsembleSettings(NamedTuple):
     n_features: Annotated[int, Number(1, MOST, whole=True)]
     units: Annotated[str, Name(UNITS)]
     loss: Annotated[str, Name(LOSSES)]
-    learners: Annotated[MirrorSettings, Mirror()]
+    learners: Annotated[MirrorSettings, RecordOf({"mirror": MirrorSettings})]
     combiner: Annotated[str, Name(RECORDS)] = "alone"
     output: Annotated[str, Name(OUTPUTS)] = "average"
     weight_loss: Annotated[str, Name(WEIGHT_LOSSES)] = "capped"
     cap: Annotated[float, Number(TINY)] = 2.0
-
-    @property
-    def kind(self) -> str:
-        """Under which they are saved."""
-        return "ensemble"
 
     def build(self) -> Ensemble:
         """The learners and their combiner, at their start."""
@@ -168,8 +140,3 @@ class EnsembleSettings(NamedTuple):
             raise ValueError(
                 f"learners of rank {self.learners.capacity} and {self.n_features} features"
             )
-
-
-def representation_of(name: str) -> Representation:
-    """A representation by its name."""
-    return next(each for each in REPRESENTATIONS.values() if each.name == name)

@@ -12,7 +12,7 @@ from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.online.oasis import DenseSimilarity
 from metrack.engine.online.targets import DenseMetric
 from metrack.estimators.resolved.dense import SimilaritySettings, TargetSettings
-from metrack.estimators.resolved.fields import from_plain_of, to_plain
+from metrack.estimators.resolved.fields import RecordOf
 from metrack.estimators.resolved.kernel import KernelSettings
 from metrack.estimators.resolved.margin import EnsembleSettings
 from metrack.estimators.resolved.tracker import TrackerSettings
@@ -20,19 +20,26 @@ from metrack.estimators.resolved.tracker import TrackerSettings
 Resolved = EnsembleSettings | TrackerSettings | KernelSettings | TargetSettings | SimilaritySettings
 Engine = Ensemble | DenseMetric | DenseSimilarity
 
-# Kind in a file: the record that it becomes.
-RECORDS: dict[str, Any] = {
-    "ensemble": EnsembleSettings,
-    "tracker": TrackerSettings,
-    "kernel": KernelSettings,
-    "target": TargetSettings,
-    "similarity": SimilaritySettings,
-}
+# By their kinds in a file.
+RECORDS = RecordOf(
+    {
+        "ensemble": EnsembleSettings,
+        "tracker": TrackerSettings,
+        "kernel": KernelSettings,
+        "target": TargetSettings,
+        "similarity": SimilaritySettings,
+    }
+)
+
+
+def to_plain(resolved: Resolved) -> dict[str, Any]:
+    """What JSON can say of it."""
+    return RECORDS.plain(resolved)
 
 
 def from_plain(plain: Mapping[str, Any]) -> Resolved:
     """The inverse of `to_plain`; refuses what cannot be built."""
-    found: Resolved = from_plain_of(RECORDS, plain, "resolved")
+    found: Resolved = RECORDS.checked(plain, "resolved", {})
     found.check()
     return found
 

@@ -12,32 +12,14 @@ from metrack.engine.ensemble.views import VIEWS
 from metrack.engine.learners.bank import Row
 from metrack.engine.learners.kinds import KINDS
 from metrack.engine.numerics.losses import LOSSES
-from metrack.engine.numerics.records import MOST, Number, Sizes, declared
-from metrack.estimators.resolved.fields import UNITS, Name, scaled
+from metrack.engine.numerics.records import MOST, Number
+from metrack.estimators.resolved.fields import UNITS, Name, Record, Several, scaled
 
-MOST_ROWS = 64
+ROWS = Several(Record(Row), most=64)  # a learner each
 # How experts are combined.
 TRACKING = Combination(
     LOSSES["hinge"], RECORDS["adaptive_share"], OUTPUTS["average"], CAPPED, cap=4.0
 )
-
-
-class Rows:
-    """What a field holds: a row for each learner."""
-
-    def plain(self, value: tuple[Row, ...]) -> list[dict[str, Any]]:
-        """For JSON."""
-        return [each._asdict() for each in value]
-
-    def checked(self, value: Any, name: str, sizes: Sizes) -> tuple[Row, ...]:
-        """The rows, if they are such ones."""
-        if not isinstance(value, list) or not 1 <= len(value) <= MOST_ROWS:
-            raise ValueError(f"{name} is {value!r}; it must be a list of learners")
-        fields = declared(Row).items()
-        return tuple(
-            Row(**{f: holds.checked(row[f], f"{name}.{i}.{f}", sizes) for f, holds in fields})
-            for i, row in enumerate(value)
-        )
 
 
 class TrackerSettings(NamedTuple):
@@ -54,13 +36,8 @@ class TrackerSettings(NamedTuple):
 
     n_features: Annotated[int, Number(1, MOST, whole=True)]
     units: Annotated[str, Name(UNITS)]
-    learners: Annotated[tuple[Row, ...], Rows()]
+    learners: Annotated[tuple[Row, ...], ROWS]
     basis: Annotated[int, Number(1, MOST, whole=True)]
-
-    @property
-    def kind(self) -> str:
-        """Under which they are saved."""
-        return "tracker"
 
     def build(self) -> Ensemble:
         """The learners and their combiner, at their start."""
@@ -70,10 +47,8 @@ class TrackerSettings(NamedTuple):
 
     def sizes(self) -> dict[str, int]:
         """How many features each holder of state has."""
-        return {
-            "views": self.n_features,
-            **sizes_of(plans_of(self.learners, self.n_features, self.basis)),
-        }
+        plans = plans_of(self.learners, self.n_features, self.basis)
+        return {"views": self.n_features, **sizes_of(plans)}
 
     def smallest(self) -> "TrackerSettings":
         """The same for one feature: its engine has the same parts, and is small."""

@@ -1,7 +1,7 @@
 """Online learners on disk: what was learned, as arrays and plain settings; never code.
 
 A state says what the learner's settings came to; see `estimators.resolved`. Its engine is built
-from that, and then given what was learned; see `estimators.engine_state`.
+from that, and then given what was learned; see `engine_state`.
 """
 
 import json
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from inspect import signature
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -20,9 +20,7 @@ from metrack.engine.online.neighbour_votes import Kept, Parts
 from metrack.engine.online.votes import Trust
 from metrack.estimators.bases.unlabelled import Moments, Neighbours, Points, Start, no_neighbours
 from metrack.estimators.inputs import check_preprocessor, restore_names, take_names
-from metrack.estimators.inputs.settings import Seed
-from metrack.estimators.resolved.fields import to_plain
-from metrack.estimators.resolved.record import Engine, Resolved, from_plain
+from metrack.estimators.resolved.record import from_plain, to_plain
 from metrack.estimators.states.engine_state import (
     pack_engine,
     pack_record,
@@ -43,26 +41,12 @@ from metrack.storage import (
     to_bytes,
 )
 
+if TYPE_CHECKING:
+    from metrack.estimators.bases.online_embedding import OnlineEmbedding
+
 NOT_SAVED = {"preprocessor", "random_state", "learner"}  # the data's; part of the generator; nested
 GENERATOR_SIZE = 624  # numbers of a Mersenne twister
 PAIRING = "pairing"  # part of the arrays' names that are of a FromLabels, and not of its learner
-
-
-class Online(Protocol):
-    """What is asked of a learner; see `estimators.online`, which imports this module."""
-
-    random_state: Seed
-    resolved_: Resolved
-    engine_: Any
-    rng_: Any
-    set_by_hand_: dict[str, Any]
-    points_: Points | None
-
-    def resolve(self, n_features: int) -> Resolved:
-        """What the settings come to."""
-
-    def restore(self, resolved: Resolved, engine: Engine, rng: Any) -> Any:
-        """Go on from what an engine knows."""
 
 
 def save(learner: Any, path: str | Path) -> None:
@@ -209,7 +193,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _pack_online(learner: Online, arrays: Arrays) -> dict[str, Any]:
+def _pack_online(learner: "OnlineEmbedding", arrays: Arrays) -> dict[str, Any]:
     if "components" in learner.set_by_hand_:
         raise ValueError(
             "components_ was set by hand, and a state holds what was learned: keep that matrix "
@@ -225,7 +209,9 @@ def _pack_online(learner: Online, arrays: Arrays) -> dict[str, Any]:
     }
 
 
-def _unpack_online(learner: Online, described: Mapping[str, Any], arrays: Arrays) -> Online:
+def _unpack_online(
+    learner: "OnlineEmbedding", described: Mapping[str, Any], arrays: Arrays
+) -> "OnlineEmbedding":
     resolved = from_plain(described["resolved"])
     learner.resolve(resolved.n_features)  # refuses settings that come to nothing
     _check_settings(described["settings"], described["resolved"])
@@ -249,12 +235,8 @@ def _pack_names(learner: Any) -> dict[str, Any]:
 def _pack_points(points: Points | None, arrays: Arrays) -> dict[str, Any]:
     if points is None:
         return {"points": None}
-    moments, neighbours, start = points
-    return {
-        "points": pack_record(moments, "points", arrays),
-        "neighbours": pack_record(neighbours, "neighbours", arrays),
-        "start": None if start is None else pack_record(start, "start", arrays),
-    }
+    parts = zip(("points", "neighbours", "start"), points, strict=True)
+    return {name: part and pack_record(part, name, arrays) for name, part in parts}
 
 
 def _unpack_points(described: Mapping[str, Any], arrays: Arrays, n_features: int) -> Points | None:
@@ -356,14 +338,13 @@ def _unpack_from_labels(
 
 
 def _pack_drift_knn(learner: Any, arrays: Arrays) -> dict[str, Any]:
-    votes, names = learner.votes_, getattr(learner, "feature_names_in_", None)
-    parts = votes.pack()._asdict()
+    parts = learner.votes_.pack()._asdict()
     return {
         "metric": _pack_any(learner.metric_, arrays),
         "labels": [_plain(label) for label in learner.labels()],
-        "n_points": votes.n_points,
+        "n_points": learner.votes_.n_points,
         "parts": {name: pack_record(part, f"votes.{name}", arrays) for name, part in parts.items()},
-        "feature_names": None if names is None else names.tolist(),
+        **_pack_names(learner),
     }
 
 
@@ -373,15 +354,9 @@ def _unpack_drift_knn(
     metric = _unpack_any(described["metric"], arrays, where)
     if type(metric).__name__ != "FromLabels":
         raise ValueError(f"a DriftKNN around {type(metric).__name__}")
-    parts = Parts(
-        *(
-            unpack_record(kind, f"votes.{name}", described["parts"][name], arrays, sizes)
-            for name, kind, sizes in (
-                ("kept", Kept, {"n": metric.n_features_in_}),
-                ("trust", Trust, {}),
-            )
-        )
-    )
+    saved, sizes = described["parts"], {"n": metric.n_features_in_}
+    kept = unpack_record(Kept, "votes.kept", saved["kept"], arrays, sizes)
+    parts = Parts(kept, unpack_record(Trust, "votes.trust", saved["trust"], arrays, {}))
     n_points = Number(0, MOST, whole=True).checked(described["n_points"], "n_points", {})
     learner.random_state = metric.random_state
     return learner.restore(metric, parts, n_points, described["labels"], described["feature_names"])
