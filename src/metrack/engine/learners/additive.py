@@ -15,12 +15,7 @@ import numpy as np
 
 from metrack.engine.learners.always_on import AlwaysOnBank
 from metrack.engine.learners.bank import Predictions, Row
-from metrack.engine.learners.calibration import (
-    MEMORY,
-    NONE,
-    calibrate,
-    scales,
-)
+from metrack.engine.learners.calibration import MEMORY, NONE, calibrate, scales
 from metrack.engine.learners.replay import Material
 from metrack.engine.numerics.divergences import FROBENIUS, LARGEST
 from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel, mix

@@ -45,10 +45,7 @@ def new_buffer(n_features: int, slots: int, longer: bool = False) -> ReplayBuffe
 def new_past(kept: int, width: int) -> Past:
     """Nothing yet; room for so many pairs of each kind."""
     return Past(
-        np.zeros((2, kept, width)),
-        np.zeros((2, kept)),
-        np.zeros((2, kept)),
-        np.zeros(2, np.int64),
+        np.zeros((2, kept, width)), np.zeros((2, kept)), np.zeros((2, kept)), np.zeros(2, np.int64)
     )
 
 

@@ -249,12 +249,7 @@ class MirrorBank:
 
 @kernel
 def learn(
-    state: State,
-    rule: Rule,
-    material: Material,
-    first: int,
-    predictions: Predictions,
-    work: Work,
+    state: State, rule: Rule, material: Material, first: int, predictions: Predictions, work: Work
 ) -> int:
     """Predict and learn the pairs from row ``first`` on; returns where it stopped.
 

@@ -210,13 +210,7 @@ def _form(larger: Floats, S: Floats | None, noise: float) -> Floats:
 
 @kernel
 def predict(
-    metric: Floats,
-    chunk: Chunk,
-    start: int,
-    stop: int,
-    q: Floats,
-    full: Floats,
-    outside: float,
+    metric: Floats, chunk: Chunk, start: int, stop: int, q: Floats, full: Floats, outside: float
 ) -> None:
     """Squared distances of some rows of a chunk; ``full`` is working memory."""
     for row in range(start, stop):

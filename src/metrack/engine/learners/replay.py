@@ -59,9 +59,7 @@ def last_pairs(material: Material, stop: int, most: int) -> ReplayBuffer:
     dense, none = new_buffer(recent.u.shape[1], len(own.y)), np.empty(0)
     store(dense, Chunk(*own, none, none, 0))
     return ReplayBuffer(
-        np.concatenate([recent.u[slots], dense.u]),
-        np.concatenate([recent.y[slots], dense.y]),
-        none,
+        np.concatenate([recent.u[slots], dense.u]), np.concatenate([recent.y[slots], dense.y]), none
     )
 
 

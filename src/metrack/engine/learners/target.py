@@ -179,11 +179,7 @@ class TargetBank(AlwaysOnBank):
 
 @kernel
 def learn(
-    state: State,
-    pace: Pace,
-    material: Material,
-    predictions: Predictions,
-    work: Work,
+    state: State, pace: Pace, material: Material, predictions: Predictions, work: Work
 ) -> None:
     """Predict and learn all pairs of a chunk."""
     learners, chunk = state.learners, material.chunk

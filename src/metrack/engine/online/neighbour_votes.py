@@ -13,17 +13,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from metrack.engine.ensemble.combiners.adaptive_share import ADAPTIVE_SHARE
-from metrack.engine.numerics.kernels import (
-    Floats,
-    Ints,
-)
+from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.numerics.records import counts, floats
-from metrack.engine.online.nearest import (
-    EMPTY,
-    Nearest,
-    embed,
-    new_memory,
-)
+from metrack.engine.online.nearest import EMPTY, Nearest, embed, new_memory
 from metrack.engine.online.votes import (
     N_ROWS,
     SHARE,

@@ -5,14 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine.ensemble.scaler import (
-    SCALER,
-    SMALLEST,
-    check,
-    to_scale,
-    unit,
-    unit_before,
-)
+from metrack.engine.ensemble.scaler import SCALER, SMALLEST, check, to_scale, unit, unit_before
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Record, add_scaled, inner, kernel
 from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, row_times

@@ -14,15 +14,7 @@ from metrack.engine.numerics.factor import factor_distance, update_factor
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Record, inner, kernel
 from metrack.engine.numerics.pairs import Chunk, Pairs, difference
-from metrack.engine.numerics.records import (
-    TINY,
-    Choice,
-    Flag,
-    Number,
-    Structure,
-    counts,
-    floats,
-)
+from metrack.engine.numerics.records import TINY, Choice, Flag, Number, Structure, counts, floats
 from metrack.engine.numerics.steps import towards_target
 
 ITML, LEGO = range(2)

@@ -10,12 +10,7 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 from metrack.engine.ensemble.combiners.cbce import TIE
-from metrack.engine.ensemble.combiners.protocol import (
-    Activation,
-    activate,
-    probabilities,
-    update,
-)
+from metrack.engine.ensemble.combiners.protocol import Activation, activate, probabilities, update
 from metrack.engine.numerics.kernels import (
     Floats,
     Ints,
@@ -27,14 +22,7 @@ from metrack.engine.numerics.kernels import (
     routine,
 )
 from metrack.engine.numerics.records import floats
-from metrack.engine.online.nearest import (
-    EMPTY,
-    Memory,
-    Nearest,
-    Point,
-    find_nearest,
-    make_room,
-)
+from metrack.engine.online.nearest import EMPTY, Memory, Nearest, Point, find_nearest, make_room
 
 METRICS = ("given units", "own units", "tracked")
 N_ROWS = 256  # of the history

@@ -17,15 +17,7 @@ import numpy as np
 
 from metrack.engine.numerics.divergences import LARGEST
 from metrack.engine.numerics.factored import Factored
-from metrack.engine.numerics.kernels import (
-    Floats,
-    add_scaled,
-    copy,
-    dot,
-    fill,
-    inner,
-    routine,
-)
+from metrack.engine.numerics.kernels import Floats, add_scaled, copy, dot, fill, inner, routine
 from metrack.engine.numerics.pairs import Difference, row_times
 from metrack.engine.numerics.records import floats
 from metrack.engine.representations.elementwise import (

@@ -25,15 +25,7 @@ from metrack.engine.numerics.divergences import (
     shrink,
 )
 from metrack.engine.numerics.factored import Factored, mixture_of
-from metrack.engine.numerics.kernels import (
-    Floats,
-    add_scaled,
-    copy,
-    dot,
-    fill,
-    inner,
-    routine,
-)
+from metrack.engine.numerics.kernels import Floats, add_scaled, copy, dot, fill, inner, routine
 from metrack.engine.numerics.pairs import Difference, row_times
 from metrack.engine.numerics.secular import make_secular_scratch, rank_one_eigh
 from metrack.engine.representations.protocol import (

@@ -6,11 +6,7 @@ Statistics: the probability.
 import math
 from typing import NamedTuple
 
-from metrack.engine.ensemble.combiners.protocol import (
-    Activation,
-    Combiner,
-    weigh_by_first,
-)
+from metrack.engine.ensemble.combiners.protocol import Activation, Combiner, weigh_by_first
 from metrack.engine.numerics.kernels import Floats, inner
 
 
