@@ -13,7 +13,6 @@ import numpy as np
 
 from metrack.engine.ensemble.combiners.alone import ALONE
 from metrack.engine.ensemble.combiners.protocol import (
-    RECORDS,
     Activation,
     activate,
     combiner_of,
@@ -25,9 +24,9 @@ from metrack.engine.ensemble.scores import Scores, record
 from metrack.engine.learners.bank import FOREVER, Predictions
 from metrack.engine.learners.cover import activated_levels, active_levels, time_on_cover
 from metrack.engine.numerics.kernels import Floats, Record, fill, inner, kernel
-from metrack.engine.numerics.losses import LOGISTIC, LOSSES, Kind, gradient, loss, shortfall
+from metrack.engine.numerics.losses import LOGISTIC, Kind, gradient, loss, shortfall
 from metrack.engine.numerics.pairs import sign
-from metrack.engine.numerics.records import TINY, Choice, Number, Structure, counts, floats
+from metrack.engine.numerics.records import Structure, counts, floats
 
 AVERAGE, SAMPLE, BEST = range(3)
 OUTPUTS = {"average": AVERAGE, "sample": SAMPLE, "best": BEST}
@@ -39,11 +38,11 @@ WEIGHT_LOSSES = {"capped": CAPPED, "logistic": SQUASHED, "linear": LINEAR}
 class Combination(NamedTuple):
     """How experts are combined; by default there is one."""
 
-    loss: Annotated[Kind, Choice(LOSSES)]  # by which the ensemble's predictions are judged
-    combiner: Annotated[Any, Choice(RECORDS)] = ALONE.record
-    output: Annotated[int, Choice(OUTPUTS)] = AVERAGE
-    weight_loss: Annotated[int, Choice(WEIGHT_LOSSES)] = CAPPED  # what the combiner is told
-    cap: Annotated[float, Number(TINY)] = 2.0  # of losses that it is told
+    loss: Kind  # by which the ensemble's predictions are judged
+    combiner: Any = ALONE.record
+    output: int = AVERAGE
+    weight_loss: int = CAPPED  # what the combiner is told
+    cap: float = 2.0  # of losses that it is told
 
 
 class Roster(NamedTuple):

@@ -32,8 +32,8 @@ USUAL_RATE = 0.5  # of a memory of one pair; see `lengths`
 class Pace(NamedTuple):
     """What tells learners apart, an entry each."""
 
-    rate: Annotated[Floats, floats("J", least=TINY)]
-    forgets: Annotated[Floats, floats("J", least=0.0, most=1.0)]  # this share of M at each pair
+    rate: Floats
+    forgets: Floats  # this share of M at each pair
 
 
 class Additive(NamedTuple):

@@ -34,7 +34,7 @@ from metrack.engine.learners.replay import (
 from metrack.engine.numerics.divergences import LARGEST
 from metrack.engine.numerics.kernels import Floats, Ints, dot, fill, inner, kernel, reduction
 from metrack.engine.numerics.pairs import Chunk, rest, sign
-from metrack.engine.numerics.records import TINY, Flag, counts, floats
+from metrack.engine.numerics.records import floats
 
 LONGEST_STEP = 0.5  # of |e H|
 TOGETHER = 4  # rows
@@ -44,17 +44,17 @@ LEAST_SCALE = 0.05  # of a: distances must not count the other way round
 BLOCK, WIDE_BLOCK = 16, 64  # pairs between steps ...
 MINIBATCHES, WIDE_MINIBATCHES = 4, 1  # ... and how many of the past follow each block
 UNIT = 2.0  # mean |u|^2 of the pairs as they come
-LONGEST_WINDOW, MOST_REPLAYS, LONGEST_BLOCK = 1 << 16, 1 << 6, 1 << 8
+MOST_REPLAYS = 1 << 6
 
 
 class Pace(NamedTuple):
     """What tells learners apart, an entry each."""
 
-    rate: Annotated[Floats, floats("J", least=TINY)]
-    window: Annotated[Ints, counts("J", most=LONGEST_WINDOW)]  # pairs replayed; 0: of all the past
-    balanced: Annotated[NDArray[np.bool_], Flag()]  # half of these are alike
-    mean: Annotated[Floats, floats("J", least=1.0)]  # pairs over which L is averaged
-    replays: Annotated[Ints, counts("J", most=MOST_REPLAYS)]  # minibatches after each block
+    rate: Floats
+    window: Ints  # pairs replayed; 0: of all the past
+    balanced: NDArray[np.bool_]  # half of these are alike
+    mean: Floats  # pairs over which L is averaged
+    replays: Ints  # minibatches after each block
 
 
 class Embeddings(NamedTuple):

@@ -11,20 +11,19 @@ import numpy as np
 
 from metrack.engine.learners.bank import Predictions
 from metrack.engine.learners.cover import (
-    LONGEST_FIRST,
     activated_levels,
     active_levels,
     n_active_levels,
     time_on_cover,
 )
 from metrack.engine.learners.replay import Material
-from metrack.engine.numerics.divergences import DIVERGENCES, LARGEST, gain
+from metrack.engine.numerics.divergences import LARGEST, gain
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, inner, kernel
-from metrack.engine.numerics.losses import LOSSES, Kind
+from metrack.engine.numerics.losses import Kind
 from metrack.engine.numerics.pairs import Difference, difference, sign
-from metrack.engine.numerics.records import MOST, TINY, Choice, Number, floats
-from metrack.engine.numerics.steps import STEPS, Question, Way, signed_step
+from metrack.engine.numerics.records import floats
+from metrack.engine.numerics.steps import Question, Way, signed_step
 from metrack.engine.representations.protocol import (
     REPRESENTATIONS,
     Geometry,
@@ -46,23 +45,21 @@ SCHEDULES = {"constant": CONSTANT, "invsqrt": INVSQRT}
 class Rule(NamedTuple):
     """What all learners of the bank have in common."""
 
-    loss: Annotated[Kind, Choice(LOSSES)]
-    divergence: Annotated[int, Choice(DIVERGENCES)]
-    step: Annotated[int, Choice(STEPS)]
-    schedule: Annotated[int, Choice(SCHEDULES)]
-    rho: Annotated[float, Number()]
-    capacity: Annotated[int, Number(1, MOST, whole=True)]  # of a learner's rank
-    # Of the dyadic cover; 0: all learners are always on.
-    first_interval: Annotated[int, Number(0, LONGEST_FIRST, whole=True)]
+    loss: Kind
+    divergence: int
+    step: int
+    schedule: int
+    rho: float
+    capacity: int  # of a learner's rank
+    first_interval: int  # of the dyadic cover; 0: all learners are always on
 
 
 class Ladder(NamedTuple):
     """Rates and memory lengths: first, first * ratio, first * ratio^2, ..."""
 
-    # The learning rate of a learner is this over the root of its memory length.
-    rate: Annotated[float, Number(TINY)]
-    first: Annotated[float, Number(1.0)] = 1.0
-    ratio: Annotated[float, Number(1.0)] = 2.0
+    rate: float  # a learner's rate is this over the root of its memory length
+    first: float = 1.0
+    ratio: float = 2.0
 
 
 class Rates(NamedTuple):

@@ -40,13 +40,12 @@ NOISE = 0.7  # of the semicircle's radius: by all of it, weak directions would b
 LEAST = 1e-9  # of D's mean eigenvalue: that of S is no less
 ROUNDING = 1e-5  # of the largest eigenvalue; states may be in single precision
 FORMS = 2  # learners of each memory: with S as it is, and with tI
-LONGEST = 1_000_000  # memory
 
 
 class Pace(NamedTuple):
     """What tells learners apart, an entry for each memory."""
 
-    memory: Annotated[Floats, floats("K", least=1.0, most=LONGEST)]  # pairs
+    memory: Floats  # pairs
 
 
 class Covariances(NamedTuple):

@@ -14,7 +14,7 @@ what they have beyond their directions.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from metrack.engine.learners.replay import (
 from metrack.engine.numerics.divergences import BURG
 from metrack.engine.numerics.kernels import Floats, Ints, Record, inner, kernel, routine
 from metrack.engine.numerics.pairs import Difference, difference, rest
-from metrack.engine.numerics.records import TINY, counts, floats
 from metrack.engine.numerics.steps import towards_target
 from metrack.engine.representations.dense_factor import (
     DENSE_FACTOR,
@@ -52,17 +51,16 @@ UNIT = 2.0  # the mean |u|^2 of the pairs as they come
 REPLAYED, LEAST_REPLAYS, REPLAYS, ON_BASIS = 6 * 64**2, 2, 16, 8
 PULL = 0.25  # over n_features: a pair says something about one direction, the pull is in all
 FEW, OUTSIDE = 32, 0.25  # directions; weight of plain distance beyond so few
-MOST_REPLAYS, LONGEST_WINDOW = 1 << 10, 1 << 16
 
 
 class Pace(NamedTuple):
     """What tells learners apart, an entry each."""
 
-    rate: Annotated[Floats, floats("J", least=TINY)]
-    rho: Annotated[Floats, floats("J", least=0.0)]
-    replays: Annotated[Ints, counts("J", most=MOST_REPLAYS)]  # recent pairs replayed after each
-    window: Annotated[Ints, counts("J", least=1, most=LONGEST_WINDOW)]  # of how many
-    outside: Annotated[Floats, floats("J", least=0.0)]  # weight of plain distance beyond a basis
+    rate: Floats
+    rho: Floats
+    replays: Ints  # recent pairs replayed after each
+    window: Ints  # of how many
+    outside: Floats  # weight of plain distance beyond a basis
 
 
 class State(NamedTuple):

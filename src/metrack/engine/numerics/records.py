@@ -12,7 +12,7 @@ declared by a `Structure`.
 
 A size is a number or a symbol. n is the number of features and ``triangle`` n (n + 1) / 2; any
 other symbol, such as J for learners, is as large as in the first array that has it, and must be the
-same in all others. Settings are kept by their names, never by the numbers that stand for them.
+same in all others.
 """
 
 import math
@@ -102,32 +102,6 @@ class Flag(NamedTuple):
         if not isinstance(value, bool):
             raise ValueError(f"{name} is {value!r}; it must be true or false")
         return value
-
-
-class Choice:
-    """One of several settings, each with a name.
-
-    Parameters
-    ----------
-    meanings : mapping from names to what stands for them in the engine: a number, or a record
-    """
-
-    def __init__(self, meanings: Mapping[str, Any]) -> None:
-        self.meanings = meanings
-
-    def plain(self, value: Any) -> str:
-        """The name."""
-        for name, meaning in self.meanings.items():
-            if type(meaning) is type(value) and meaning == value:  # all empty records are equal
-                return name
-        raise TypeError(f"{value!r} has no name; give it one, and it can be saved")
-
-    def checked(self, value: Any, name: str, sizes: Sizes) -> Any:
-        """What a known name stands for."""
-        if not isinstance(value, str) or value not in self.meanings:
-            known = ", ".join(self.meanings)
-            raise ValueError(f"{name} is {value!r}, which is unknown; known are {known}")
-        return self.meanings[value]
 
 
 class Text(NamedTuple):

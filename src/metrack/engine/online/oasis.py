@@ -9,15 +9,15 @@ from metrack.engine.ensemble.scaler import SCALER, SMALLEST, check, to_scale, un
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Record, add_scaled, inner, kernel
 from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, row_times
-from metrack.engine.numerics.records import TINY, Flag, Number, floats
+from metrack.engine.numerics.records import floats
 from metrack.engine.online.targets import COUNTERS
 
 
 class PassiveAggressive(NamedTuple):
     """How a similarity moves."""
 
-    longest: Annotated[float, Number(TINY)]  # step
-    scaled: Annotated[bool, Flag()]  # V is measured in units of its root mean square
+    longest: float  # step
+    scaled: bool  # V is measured in units of its root mean square
 
 
 class Similarity(NamedTuple):

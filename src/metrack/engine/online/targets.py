@@ -14,7 +14,7 @@ from metrack.engine.numerics.factor import factor_distance, update_factor
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Record, inner, kernel
 from metrack.engine.numerics.pairs import Chunk, Pairs, difference
-from metrack.engine.numerics.records import TINY, Choice, Flag, Number, Structure, counts, floats
+from metrack.engine.numerics.records import Structure, counts, floats
 from metrack.engine.numerics.steps import towards_target
 
 ITML, LEGO = range(2)
@@ -24,11 +24,11 @@ METHODS = {"itml": ITML, "lego": LEGO}
 class Target(NamedTuple):
     """How the metric moves: similar pairs to at most ``upper``, others to at least ``lower``."""
 
-    method: Annotated[int, Choice(METHODS)]
-    rate: Annotated[float, Number(TINY)]
-    upper: Annotated[float, Number(TINY)]
-    lower: Annotated[float, Number(TINY)]
-    scaled: Annotated[bool, Flag()]  # u is measured in units of its root mean square
+    method: int
+    rate: float
+    upper: float
+    lower: float
+    scaled: bool  # u is measured in units of its root mean square
 
 
 class Metric(NamedTuple):
