@@ -10,9 +10,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from metrack.engine.ensemble.units import own_units
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.neighbour_votes import NeighbourVotes, Parts
-from metrack.engine.online.own_units import own_units
 from metrack.estimators.bases.linear import FrozenMetric
 from metrack.estimators.bases.threads import exclusive
 from metrack.estimators.choosing.pairing import LABELS, is_refresh, next_refresh

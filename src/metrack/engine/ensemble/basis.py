@@ -31,7 +31,7 @@ from metrack.engine.numerics.factored import Factored, OnFrame, metric_values, r
 from metrack.engine.numerics.frame import Frame
 from metrack.engine.numerics.kernels import Floats, Ints, dot, kernel
 from metrack.engine.numerics.pairs import Chunk, times
-from metrack.engine.numerics.records import TINY, floats
+from metrack.engine.numerics.records import TINY, check_shapes, floats
 
 EVERY = 512  # pairs of a block, from some time on
 LAST = 64  # pairs at its end in which new directions are looked for; of the first blocks the most
@@ -51,14 +51,7 @@ class Directions(NamedTuple):
 
 
 class Basis:
-    """Directions that follow the stream, as this module says.
-
-    Parameters
-    ----------
-    n_features : int
-    width : int
-        How many directions.
-    """
+    """So many directions that follow the stream, as this module says."""
 
     STATE = ("directions",)
 
@@ -198,9 +191,7 @@ class Basis:
     def check(self) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
         expected = Basis(self.n_features, self.width).directions
-        for found, like, name in zip(self.directions, expected, Directions._fields, strict=True):
-            if found.shape != like.shape:
-                raise ValueError(f"basis.{name} is {found.shape}, expected {like.shape}")
+        check_shapes(self.directions, expected, "basis")
 
 
 def as_basis(u: Floats) -> Basis:

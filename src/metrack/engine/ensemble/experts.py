@@ -25,13 +25,8 @@ class Experts:
     """The learners of banks under one combiner.
 
     Experts that are always on come first, bank by bank; then those on the dyadic cover, level by
-    level. So the active ones are always the first, and new levels come last.
-
-    Parameters
-    ----------
-    banks : sequence of Bank
-        Those on the dyadic cover must have the same first interval.
-    combination : Combination
+    level. So the active ones are always the first, and new levels come last. Banks on the cover
+    must have the same first interval.
     """
 
     STATE = ("known", "counters", "detector", "scores")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from metrack.engine.numerics.kernels import Record, dot, inner, kernel
-from metrack.engine.numerics.pairs import Chunk, Pairs
+from metrack.engine.numerics.pairs import Chunk, Pairs, bounds
 from metrack.engine.numerics.records import Structure, counts, floats
 
 SMALLEST = 1e-200  # a |u|^2 below this has lost its digits
@@ -42,10 +42,7 @@ def to_scale(scaler: Record, pairs: Pairs, spread: float, seen: int) -> Chunk:
 @kernel
 def _to_scale(scaler: Record, pairs: Pairs, spread: float, chunk: Chunk) -> None:
     for row in range(pairs.y.size):
-        if pairs.starts.size == 0:
-            start, stop = row * pairs.where.size, (row + 1) * pairs.where.size
-        else:
-            start, stop = pairs.starts[row], pairs.starts[row + 1]
+        start, stop = bounds(pairs, row)
         before = pairs.u[start:stop]
         norm2 = dot(before, before, before.size)
         chunk.norm2[row] = norm2

@@ -32,18 +32,10 @@ class Learned(NamedTuple):
 
 
 class Space:
-    """Banks of learners on the same features.
+    """Banks of learners on the same features, or on a basis as wide as the widest of them.
 
-    Parameters
-    ----------
-    n_features : int
-    banks : sequence of Bank
-    scaled : bool
-        Pairs are scaled to a mean |u|^2 of SPREAD.
-    basis : Basis or None
-        As wide as the widest bank. None: learners work on all features.
-    neighbours : bool
-        Whether the covariance of similar pairs is kept, for `neighbours`.
+    If ``scaled``, pairs have a mean |u|^2 of SPREAD. The covariance of similar pairs is kept if
+    `neighbours` is to be asked for.
     """
 
     STATE = ("scaler", "similar")

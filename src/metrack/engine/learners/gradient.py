@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from metrack.engine.learners.always_on import AlwaysOnBank
+from metrack.engine.learners.always_on import AlwaysOnBank, sum_of_squares
 from metrack.engine.learners.bank import ALL, FOREVER, Predictions, Row
 from metrack.engine.learners.blocks import block_of
 from metrack.engine.learners.calibration import MEMORY, calibrate, scales
@@ -33,7 +33,7 @@ from metrack.engine.learners.replay import (
 )
 from metrack.engine.numerics.divergences import LARGEST
 from metrack.engine.numerics.kernels import Floats, Ints, dot, fill, inner, kernel, reduction
-from metrack.engine.numerics.pairs import Chunk, rest, sign
+from metrack.engine.numerics.pairs import Chunk, rest, sign, spread
 from metrack.engine.numerics.records import floats
 
 LONGEST_STEP = 0.5  # of |e H|
@@ -68,15 +68,11 @@ class Embeddings(NamedTuple):
 class GradientBank(AlwaysOnBank):
     """Learners by stochastic gradient descent, with paces of their own; all are always on.
 
-    Parameters
-    ----------
-    n_features : int
-    pace : Pace
-    every : int
-        Pairs of a block, from some time on.
+    From some time on, blocks have ``every`` pairs.
     """
 
     name = "gradient"
+    pace: Pace
 
     def __init__(self, n_features: int, pace: Pace, every: int) -> None:
         super().__init__(n_features, len(pace.rate))
@@ -96,11 +92,6 @@ class GradientBank(AlwaysOnBank):
         paces = [(r.rate, r.memory, r.memory == ALL, float(r.mean), replays) for r in rows]
         pace = Pace(*map(np.array, zip(*paces, strict=True)))
         return cls(n_features, pace, BLOCK if few else WIDE_BLOCK)
-
-    @property
-    def learning_rates(self) -> Floats:
-        """Learning rate of each learner."""
-        return self.pace.rate
 
     @property
     def lengths(self) -> Floats:
@@ -157,8 +148,7 @@ class GradientBank(AlwaysOnBank):
     def matrix(self, p: Floats) -> tuple[Floats, float]:
         """The weighted sum of the learners' metrics: on their directions, and beyond them."""
         weights = p * scales(self.calibration)
-        rows = (np.sqrt(weights)[:, None, None] * self.learners.mean).reshape(-1, self.n_features)
-        return rows.T @ rows, float(weights.sum())
+        return sum_of_squares(weights, self.learners.mean), float(weights.sum())
 
     def change_basis(self, old: "GradientBank", turn: Floats) -> None:
         """Go on from what a bank has learned, with other directions; see `Bank`.
@@ -181,14 +171,6 @@ class GradientBank(AlwaysOnBank):
         self.learners.mean[:, :n, :n] = old.learners.mean
         self.learners.margin[:] = old.learners.margin
         self.calibration = old.calibration
-
-    def check(self, n_features: int) -> None:
-        """Refuse a state that no stream can have led to; all records hold what they declare."""
-        super().check(n_features)
-        if len(self.learners.factor) != self.n_learners:
-            raise ValueError(
-                f"{len(self.learners.factor)} {self.name} learners of {self.n_learners}"
-            )
 
 
 @kernel
@@ -251,17 +233,14 @@ def predict(factors: Floats, chunk: Chunk, start: int, stop: int, q: Floats, wor
     Several rows at a time, since a factor takes longer to read than to multiply. There are always
     as many, some perhaps 0: so each is rounded in the same way, whatever others come with it.
     """
-    n, width = work.shape[1], chunk.where.size
+    n = work.shape[1]
     for first in range(start, stop, TOGETHER):
         size = min(TOGETHER, stop - first)
         for i in range(TOGETHER):
-            fill(work[i], 0.0, n)
-            if i < size and chunk.starts.size == 0:
-                for k in range(n):
-                    work[i, k] = chunk.u[(first + i) * width + k]
-            elif i < size:
-                for k in range(chunk.starts[first + i], chunk.starts[first + i + 1]):
-                    work[i, chunk.where[k]] = chunk.u[k]
+            if i < size:
+                spread(chunk, first + i, work[i])
+            else:
+                fill(work[i], 0.0, n)
         for j in range(len(factors)):
             a, b, c, d = squared_lengths(factors[j], work[0], work[1], work[2], work[3])
             found = (a, b, c, d)

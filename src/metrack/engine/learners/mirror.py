@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine.learners.bank import Predictions
+from metrack.engine.learners.bank import Bank, Predictions
 from metrack.engine.learners.cover import (
     activated_levels,
     active_levels,
@@ -21,7 +21,7 @@ from metrack.engine.numerics.divergences import LARGEST, gain
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, inner, kernel
 from metrack.engine.numerics.losses import Kind
-from metrack.engine.numerics.pairs import Difference, difference, sign
+from metrack.engine.numerics.pairs import difference, sign
 from metrack.engine.numerics.records import floats
 from metrack.engine.numerics.steps import Question, Way, signed_step
 from metrack.engine.representations.protocol import (
@@ -70,21 +70,6 @@ class Rates(NamedTuple):
     length: Annotated[Floats, floats("J", least=1.0)]
 
 
-class State(NamedTuple):
-    """All that learning changes."""
-
-    learners: Any
-    rates: Rates
-
-
-class Lesson(NamedTuple):
-    """A pair, as one learner is to learn it."""
-
-    u: Difference
-    asked: Question
-    rho: float
-
-
 class Work(NamedTuple):
     """Working memory of a pass over a chunk."""
 
@@ -92,27 +77,15 @@ class Work(NamedTuple):
     full: Floats
 
 
-class MirrorBank:
-    """Margin learners with a common rule.
+class MirrorBank(Bank):
+    """Margin learners with a common rule, whose representation knows the regulariser.
 
-    Parameters
-    ----------
-    n_features : int
-    rule : Rule
-        Its capacity is at most n_features.
-    ladder : Ladder
-    representation : Representation
-        How metrics are kept, and by which regulariser.
-    n_learners : int
-        How many there are at the start; on a cover more are added when their time comes.
-    identity : bool
-        Start at M = I and not at 0.
+    ``n_learners`` are there at the start; on a cover more are added when their time comes. With
+    ``identity`` they start at M = I and not at 0.
     """
 
     STATE = ("learners", "rates")
     name = "margin"
-    recent = 0
-    remembers = False
 
     def __init__(
         self,
@@ -173,8 +146,7 @@ class MirrorBank:
         while done < n_pairs:
             scratch = self.representation.make_scratch(self.learners, n)
             work = Work(scratch, np.zeros(n))
-            state = State(self.learners, self.rates)
-            done = learn(state, self.rule, material, done, predictions, work)
+            done = learn(self.learners, self.rates, self.rule, material, done, predictions, work)
             if done < n_pairs:
                 self._make_room()
 
@@ -246,15 +218,21 @@ class MirrorBank:
 
 @kernel
 def learn(
-    state: State, rule: Rule, material: Material, first: int, predictions: Predictions, work: Work
+    learners: Any,
+    rates: Rates,
+    rule: Rule,
+    material: Material,
+    first: int,
+    predictions: Predictions,
+    work: Work,
 ) -> int:
     """Predict and learn the pairs from row ``first`` on; returns where it stopped.
 
     It stops before the end only where the next pair needs one more learner, or the learners more
     room, than there is: the caller makes room.
     """
-    learners, rates, chunk = state.learners, state.rates, material.chunk
-    geometry = Geometry(rule.divergence, rule.capacity)
+    chunk, divergence = material.chunk, rule.divergence
+    way, geometry = Way(rule.step, rule.loss, divergence), Geometry(divergence, rule.capacity)
     for row in range(first, chunk.y.size):
         t = chunk.seen + row + 1
         n = learners.mu.size
@@ -273,9 +251,10 @@ def learn(
             if rule.schedule == INVSQRT:
                 rate /= math.sqrt(t)
             q, mu = predictions.q[row, j], predictions.mu[row, j]
-            y = chunk.y[row]
-            asked = Question(rate * abs(y), sign(y), q, mu, norm)
-            _take_step(learners, work.scratch, j, rule, Lesson(u, asked, rates.rho[j]))
+            e = rate * abs(chunk.y[row])
+            b = signed_step(way, Question(e, sign(chunk.y[row]), q, mu, norm))
+            learners.mu[j] = min(max(mu + gain(divergence, mu, b), 1.0), LARGEST)
+            update(learners, work.scratch, j, geometry, u, Step(q, b, e * rates.rho[j]))
     return chunk.y.size
 
 
@@ -286,13 +265,3 @@ def _activate(learners: Any, rule: Rule, t: int) -> None:
         tau = time_on_cover(t, rule.first_interval)
         for j in range(activated_levels(tau, rule.first_interval) - 1, 0, -1):
             copy_learner(learners, j - 1, j)
-
-
-@inner
-def _take_step(learners: Any, scratch: Any, j: int, rule: Rule, lesson: Lesson) -> None:
-    """Learner j learns a pair."""
-    asked, divergence = lesson.asked, rule.divergence
-    b = signed_step(Way(rule.step, rule.loss, divergence), asked)
-    learners.mu[j] = min(max(asked.mu + gain(divergence, asked.mu, b), 1.0), LARGEST)
-    step = Step(asked.q, b, asked.e * lesson.rho)
-    update(learners, scratch, j, Geometry(divergence, rule.capacity), lesson.u, step)

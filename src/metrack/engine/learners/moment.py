@@ -61,17 +61,13 @@ class Covariances(NamedTuple):
 class MomentBank(AlwaysOnBank):
     """Learners of covariances.
 
-    Parameters
-    ----------
-    n_features : int
-    pace : Pace
-    every : int
-        From some time on, metrics are found anew after so many pairs, or twice as many as there are
-        features; a power of 2, if need be the next one.
+    From some time on, metrics are found anew after ``every`` pairs, or twice as many as there are
+    features; a power of 2, if need be the next one.
     """
 
     NEEDS = ("memory",)
     name = "moment"
+    pace: Pace
 
     def __init__(self, n_features: int, pace: Pace, every: int = OFTEN) -> None:
         super().__init__(n_features, FORMS * len(pace.memory))
@@ -113,7 +109,7 @@ class MomentBank(AlwaysOnBank):
         while done < len(chunk.y):
             begin, end = block_of(chunk.seen + done, self.recent, FIRST)
             stop = min(end - chunk.seen, len(chunk.y))
-            predict(self.learners.metric, chunk, done, stop, predictions.q, full, PLAIN)
+            predict(self.learners.metric, chunk, done, stop, predictions.q, full)
             done = stop
             if chunk.seen + done == end:
                 u, y, _ = last_pairs(material, done, end - begin)
@@ -208,12 +204,10 @@ def _form(larger: Floats, S: Floats | None, noise: float) -> Floats:
 
 
 @kernel
-def predict(
-    metric: Floats, chunk: Chunk, start: int, stop: int, q: Floats, full: Floats, outside: float
-) -> None:
+def predict(metric: Floats, chunk: Chunk, start: int, stop: int, q: Floats, full: Floats) -> None:
     """Squared distances of some rows of a chunk; ``full`` is working memory."""
     for row in range(start, stop):
         u = difference(chunk, row, full)
-        beyond = outside * rest(chunk.whole, row, u.norm2)
+        beyond = PLAIN * rest(chunk.whole, row, u.norm2)
         for j in range(len(metric)):
             q[row, j] = form(metric[j], u) + beyond

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from metrack.engine.learners.always_on import AlwaysOnBank
+from metrack.engine.learners.always_on import AlwaysOnBank, sum_of_squares
 from metrack.engine.learners.bank import Predictions, Row
 from metrack.engine.learners.calibration import MEMORY, calibrate, scales
 from metrack.engine.learners.replay import (
@@ -80,16 +80,11 @@ class Work(NamedTuple):
 
 
 class TargetBank(AlwaysOnBank):
-    """Target learners on dense factors, with paces of their own.
-
-    Parameters
-    ----------
-    n_features : int
-    pace : Pace
-    """
+    """Target learners on dense factors, with paces of their own."""
 
     STATE = ("learners", "generator", "calibration")
     name = "target"
+    pace: Pace
 
     def __init__(self, n_features: int, pace: Pace) -> None:
         super().__init__(n_features, len(pace.rate))
@@ -123,11 +118,6 @@ class TargetBank(AlwaysOnBank):
         return Geometry(BURG, self.n_features)
 
     @property
-    def learning_rates(self) -> Floats:
-        """Learning rate of each learner."""
-        return self.pace.rate
-
-    @property
     def lengths(self) -> Floats:
         """Memory length of each learner: what it replays, else the steps that leave 5 % of one."""
         forgotten = np.maximum(-np.log(0.05) / self.pace.rate, 1.0)
@@ -154,8 +144,8 @@ class TargetBank(AlwaysOnBank):
     def matrix(self, p: Floats) -> tuple[Floats, float]:
         """The weighted sum of the learners' metrics: on their directions, and beyond them."""
         weights = p * scales(self.calibration)
-        rows = (np.sqrt(weights)[:, None, None] * self.learners.factor).reshape(-1, self.n_features)
-        return rows.T @ rows, float(weights @ self.pace.outside)
+        found = sum_of_squares(weights, self.learners.factor)
+        return found, float(weights @ self.pace.outside)
 
     def change_basis(self, old: "TargetBank", turn: Floats) -> None:
         """Go on from what a bank has learned, with other directions; see `Bank`."""
@@ -167,12 +157,6 @@ class TargetBank(AlwaysOnBank):
         """Go on from what a bank has learned, with perhaps fewer features."""
         self.learners = DENSE_FACTOR.widen(old.learners, self.learners, self._geometry)
         self.generator, self.calibration = old.generator, old.calibration
-
-    def check(self, n_features: int) -> None:
-        """Refuse a state that no stream can have led to; all records hold what they declare."""
-        super().check(n_features)
-        if len(self.learners.mu) != self.n_learners:
-            raise ValueError(f"{len(self.learners.mu)} {self.name} learners of {self.n_learners}")
 
 
 @kernel

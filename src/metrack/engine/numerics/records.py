@@ -17,7 +17,7 @@ same in all others.
 
 import math
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
@@ -90,42 +90,29 @@ class Number(NamedTuple):
         return value if self.whole else float(value)
 
 
-class Flag(NamedTuple):
-    """True or false."""
+class Plain(NamedTuple):
+    """A value of one type, which JSON knows."""
 
-    def plain(self, value: Any) -> bool:
+    kind: type
+    what: str
+
+    def plain(self, value: Any) -> Any:
         """For JSON."""
-        return bool(value)
+        return self.kind(value)
 
-    def checked(self, value: Any, name: str, sizes: Sizes) -> bool:
-        """The truth value, if it is one."""
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} is {value!r}; it must be true or false")
+    def checked(self, value: Any, name: str, sizes: Sizes) -> Any:
+        """The value, if it is of that type."""
+        if not isinstance(value, self.kind):
+            raise ValueError(f"{name} is {value!r}; it must be {self.what}")
         return value
 
 
-class Text(NamedTuple):
-    """A short text."""
-
-    def plain(self, value: Any) -> str:
-        """For JSON."""
-        return str(value)
-
-    def checked(self, value: Any, name: str, sizes: Sizes) -> str:
-        """The text, if it is one."""
-        if not isinstance(value, str):
-            raise ValueError(f"{name} is {value!r}; it must be a text")
-        return value
+Flag = partial(Plain, bool, "true or false")
+Text = partial(Plain, str, "a text")
 
 
 class Structure:
-    """A structured array of one entry.
-
-    Parameters
-    ----------
-    **fields : Array
-        What each field may hold, one number.
-    """
+    """A structured array of one entry, by what each of its fields, one number, may hold."""
 
     def __init__(self, **fields: Array) -> None:
         self.fields = fields
@@ -164,3 +151,10 @@ def _annotated(kind: Any) -> Mapping[str, Any]:
     if not all(found.values()):
         raise TypeError(f"{kind.__name__} does not declare what its fields may hold")
     return {field: holds[0] for field, holds in found.items()}
+
+
+def check_shapes(found: Any, expected: Any, name: str) -> None:
+    """Refuse a record whose arrays are not shaped as those of another one."""
+    for own, like, field in zip(found, expected, found._fields, strict=True):
+        if own.shape != like.shape:
+            raise ValueError(f"{name}.{field} is {own.shape}, expected {like.shape}")

@@ -16,7 +16,7 @@ from metrack.engine.online.targets import COUNTERS
 class PassiveAggressive(NamedTuple):
     """How a similarity moves."""
 
-    longest: float  # step
+    longest: float  # step: C
     scaled: bool  # V is measured in units of its root mean square
 
 
@@ -26,28 +26,10 @@ class Similarity(NamedTuple):
     matrix: Annotated[Floats, floats("n", "n")]  # W
 
 
-class Triplets(NamedTuple):
-    """Rows p and p+ - p-."""
-
-    anchors: Chunk
-    gaps: Chunk
-
-
-class Work(NamedTuple):
-    """Working memory of a pass over triplets."""
-
-    anchor: Floats
-    gap: Floats
-
-
 class DenseSimilarity:
     """One learner of a bilinear similarity x'Wz from triplets, by OASIS.
 
-    Parameters
-    ----------
-    n_features : int
-    rule : PassiveAggressive
-        Its steps are at most C, with V = p (p+ - p-)'.
+    Steps are along V = p (p+ - p-)'.
     """
 
     STATE = ("counters", "scaler", "learners")
@@ -74,10 +56,9 @@ class DenseSimilarity:
         """
         losses = np.empty(len(anchors.y))
         # V is scaled, and neither of its two sides.
-        chunks = (to_scale(self.scaler, rows, 0.0, self.n_pairs) for rows in (anchors, gaps))
-        triplets = Triplets(*chunks)
-        work = Work(np.zeros(self.n_features), np.zeros(self.n_features))
-        observe_triplets(self.learners.matrix, self.scaler, self.rule, triplets, losses, work)
+        p, d = (to_scale(self.scaler, rows, 0.0, self.n_pairs) for rows in (anchors, gaps))
+        work = np.zeros((2, self.n_features))
+        observe_triplets(self.learners.matrix, self.scaler, self.rule, p, d, losses, work)
         self.counters["pairs"] += len(losses)
         return losses
 
@@ -103,14 +84,15 @@ def observe_triplets(
     W: Floats,
     scaler: Record,
     rule: PassiveAggressive,
-    triplets: Triplets,
+    anchors: Chunk,
+    gaps: Chunk,
     losses: Floats,
-    work: Work,
+    work: Floats,
 ) -> None:
     """Predict, suffer and learn all triplets."""
     for row in range(losses.size):
-        p = difference(triplets.anchors, row, work.anchor)
-        d = difference(triplets.gaps, row, work.gap)
+        p = difference(anchors, row, work[0])
+        d = difference(gaps, row, work[1])
         square = p.norm2 * d.norm2
         losses[row] = 1.0
         if square < SMALLEST:  # as good as p = 0 or p+ = p-: there is nothing to learn

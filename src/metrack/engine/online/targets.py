@@ -50,13 +50,7 @@ class Work(NamedTuple):
 
 
 class DenseMetric:
-    """One learner of a metric of full rank, in the place of an `Ensemble`.
-
-    Parameters
-    ----------
-    n_features : int
-    rule : Target
-    """
+    """One learner of a metric of full rank, in the place of an `Ensemble`."""
 
     STATE = ("counters", "scaler", "learners")
 

@@ -62,16 +62,10 @@ class Scratch(NamedTuple):
 
 
 def change_basis(learners: DenseFactor, turn: Floats, outside: Floats) -> DenseFactor:
-    """Learners whose features are other directions; each M is restricted to these.
+    """Learners on the first directions of a basis, which become others; each M is restricted.
 
-    Parameters
-    ----------
-    learners : DenseFactor
-        On the first directions of a basis.
-    turn : array (old and new directions, directions)
-        The directions to go on with, by columns, which are orthonormal.
-    outside : array (n_learners,)
-        What multiplies plain distance beyond a learner's directions.
+    Columns of ``turn``, orthonormal, are the directions to go on with, by old and new ones;
+    ``outside`` is what multiplies plain distance beyond a learner's directions.
     """
     n = learners.factor.shape[1]
     known, beyond = learners.factor @ turn[:n], turn[n:]
