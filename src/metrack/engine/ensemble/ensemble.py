@@ -202,8 +202,7 @@ class Ensemble:
     def metric(self, expert: int) -> Factored:
         """Metric of an expert."""
         if len(self.banks) == 1:
-            _, j = self.experts.place_of(expert)
-            return self.banks[0].metric(j, self.spaces[0].unit)
+            return self.banks[0].metric(expert, self.spaces[0].unit)
         return self.mixture(np.eye(len(self.experts.known.length))[expert])
 
     def mixture(self, p: Floats) -> Factored:

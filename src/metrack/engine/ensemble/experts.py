@@ -24,9 +24,8 @@ from metrack.engine.numerics.kernels import Floats, Record
 class Experts:
     """The learners of banks under one combiner.
 
-    Experts that are always on come first, bank by bank; then those on the dyadic cover, level by
-    level. So the active ones are always the first, and new levels come last. Banks on the cover
-    must have the same first interval.
+    They come bank by bank; a bank on the dyadic cover stands alone, level by level. So the active
+    ones are always the first, and new levels come last.
     """
 
     STATE = ("known", "counters", "detector", "scores")
@@ -35,7 +34,7 @@ class Experts:
         self.banks = tuple(banks)
         self.combination = combination
         self.roster = _roster(self.banks)
-        if combiner_of(combination.combiner).own_rows > 0 and self.roster.n_per_level > 0:
+        if combiner_of(combination.combiner).own_rows > 0 and self.roster.first_interval > 0:
             raise ValueError("this combiner is for experts that are always on")
         self.known = new_experts(self._lengths(), combination.combiner)
         self.counters: Record = COUNTERS()
@@ -60,12 +59,10 @@ class Experts:
 
     def _place(self, i: int) -> slice:
         """Where the i-th bank's learners are among the experts."""
-        bank, before = self.banks[i], self.banks[:i]
-        if bank.first_interval == 0:
-            start = sum(len(each.mu) for each in before if each.first_interval == 0)
-            return slice(start, start + len(bank.mu))
-        level = sum(each.first_interval > 0 for each in before)
-        return slice(self.roster.n_always_on + level, None, self.roster.n_per_level)
+        if self.roster.first_interval > 0:
+            return slice(None)
+        start = sum(len(each.mu) for each in self.banks[:i])
+        return slice(start, start + len(self.banks[i].mu))
 
     def named(self, of_banks: Sequence[str]) -> list[str]:
         """A name for each of the active experts: that of its bank."""
@@ -98,14 +95,6 @@ class Experts:
         all_p = np.zeros(len(self.known.length))
         all_p[: len(p)] = p
         return [all_p[self._place(i)] for i in range(len(self.banks))]
-
-    def place_of(self, expert: int) -> tuple[int, int]:
-        """Of which bank an expert is, and which of its learners."""
-        for i in range(len(self.banks)):
-            places = range(len(self.known.length))[self._place(i)]
-            if expert in places:
-                return i, places.index(expert)
-        raise IndexError(f"expert {expert} of {len(self.known.length)}")
 
     @property
     def n_pairs(self) -> int:
@@ -201,13 +190,9 @@ class Experts:
 
 
 def _roster(banks: Sequence[Bank]) -> Roster:
-    """The experts of banks, which share a cover if they are on one."""
-    on_cover = [bank for bank in banks if bank.first_interval > 0]
-    if len({(bank.first_interval, len(bank.lengths)) for bank in on_cover}) > 1:
-        found = [(bank.first_interval, len(bank.lengths)) for bank in on_cover]
-        raise ValueError(
-            f"banks on a cover with first intervals and levels {found}: they must agree"
-        )
-    n_always_on = sum(len(bank.mu) for bank in banks if bank.first_interval == 0)
-    first_interval = on_cover[0].first_interval if on_cover else 0
-    return Roster(first_interval, n_always_on, len(on_cover))
+    first_interval = max(bank.first_interval for bank in banks)
+    if first_interval == 0:
+        return Roster(0, sum(len(bank.mu) for bank in banks))
+    if len(banks) > 1:
+        raise ValueError(f"{len(banks)} banks on a cover: one alone is known there")
+    return Roster(first_interval, 0)

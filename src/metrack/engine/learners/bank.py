@@ -40,8 +40,8 @@ class Predictions(NamedTuple):
 class Bank(Protocol):
     """Learners of one kind.
 
-    On the dyadic cover (``first_interval`` > 0) learner j has the intervals of level j, so that all
-    such banks have the same learners active; else all learners are always on.
+    On the dyadic cover (``first_interval`` > 0) learner j has the intervals of level j; else all
+    learners are always on.
     """
 
     @property

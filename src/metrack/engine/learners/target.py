@@ -63,13 +63,6 @@ class Pace(NamedTuple):
     outside: Floats  # weight of plain distance beyond a basis
 
 
-class State(NamedTuple):
-    """All that learning changes."""
-
-    learners: DenseFactor
-    generator: Record
-
-
 class Work(NamedTuple):
     """Working memory of a pass over a chunk."""
 
@@ -137,8 +130,7 @@ class TargetBank(AlwaysOnBank):
             Replayed(np.empty(n), np.arange(n)),
             np.empty(most, np.int64),
         )
-        state = State(self.learners, self.generator)
-        learn(state, self.pace, material, predictions, work)
+        learn(self.learners, self.generator, self.pace, material, predictions, work)
         calibrate(self.calibration, predictions, material.chunk.y, MEMORY)
 
     def matrix(self, p: Floats) -> tuple[Floats, float]:
@@ -161,10 +153,15 @@ class TargetBank(AlwaysOnBank):
 
 @kernel
 def learn(
-    state: State, pace: Pace, material: Material, predictions: Predictions, work: Work
+    learners: DenseFactor,
+    generator: Record,
+    pace: Pace,
+    material: Material,
+    predictions: Predictions,
+    work: Work,
 ) -> None:
     """Predict and learn all pairs of a chunk."""
-    learners, chunk = state.learners, material.chunk
+    chunk = material.chunk
     geometry = Geometry(BURG, work.full.size)
     for row in range(chunk.y.size):
         u = difference(chunk, row, work.full)
@@ -173,13 +170,13 @@ def learn(
             q = squared_distance(learners, work.scratch, j, geometry, u)
             pair = Pair(u, chunk.y[row], q, pace.outside[j] * beyond)
             predictions.q[row, j] = q + pair.beyond
-            _take_step(state, pace, work, j, pair)
+            _take_step(learners, pace, work, j, pair)
         if chunk.y[row] == 0.0:
             continue  # a pair that teaches nothing
         for k in range(work.drawn.size):
-            work.drawn[k] = draw(state.generator)
+            work.drawn[k] = draw(generator)
         for j in range(learners.mu.size):
-            _replay(state, pace, material, row, work, j)
+            _replay(learners, pace, material, row, work, j)
 
 
 @inner
@@ -203,21 +200,23 @@ class Pair(NamedTuple):
 
 
 @inner
-def _take_step(state: State, pace: Pace, work: Work, j: int, pair: Pair) -> None:
-    learners, rate = state.learners, pace.rate[j] * abs(pair.y)
+def _take_step(learners: DenseFactor, pace: Pace, work: Work, j: int, pair: Pair) -> None:
+    rate = pace.rate[j] * abs(pair.y)
     b = asked(rate, pair.y, pair.q + pair.beyond)
     step = Step(pair.q, b, rate * pace.rho[j])
     update(learners, work.scratch, j, Geometry(BURG, work.full.size), pair.u, step)
 
 
 @routine
-def _replay(state: State, pace: Pace, material: Material, row: int, work: Work, j: int) -> None:
+def _replay(
+    learners: DenseFactor, pace: Pace, material: Material, row: int, work: Work, j: int
+) -> None:
     """Further steps of learner j, on some of the pairs in its window."""
     geometry = Geometry(BURG, work.full.size)
     within = min(material.chunk.seen + row + 1, pace.window[j])
     for k in range(pace.replays[j]):
         again = row - work.drawn[k] % within
         u, y = replayed(material, again, work.replayed), replayed_y(material, again)
-        q = squared_distance(state.learners, work.scratch, j, geometry, u)
+        q = squared_distance(learners, work.scratch, j, geometry, u)
         beyond = pace.outside[j] * replayed_rest(material, again, u.norm2)
-        _take_step(state, pace, work, j, Pair(u, y, q, beyond))
+        _take_step(learners, pace, work, j, Pair(u, y, q, beyond))

@@ -1,16 +1,16 @@
 """OASIS: a bilinear similarity from triplets, a passive-aggressive step each."""
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from metrack.engine.ensemble.scaler import SCALER, SMALLEST, check, to_scale, unit, unit_before
+from metrack.engine.ensemble.scaler import SMALLEST, to_scale, unit, unit_before
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Record, add_scaled, inner, kernel
 from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, row_times
 from metrack.engine.numerics.records import floats
-from metrack.engine.online.targets import COUNTERS
+from metrack.engine.online.targets import DenseLearner
 
 
 class PassiveAggressive(NamedTuple):
@@ -26,28 +26,16 @@ class Similarity(NamedTuple):
     matrix: Annotated[Floats, floats("n", "n")]  # W
 
 
-class DenseSimilarity:
+class DenseSimilarity(DenseLearner):
     """One learner of a bilinear similarity x'Wz from triplets, by OASIS.
 
     Steps are along V = p (p+ - p-)'.
     """
 
-    STATE = ("counters", "scaler", "learners")
-
     def __init__(self, n_features: int, rule: PassiveAggressive) -> None:
-        self.n_features = n_features
+        super().__init__(n_features)  # its scaler is of |V|
         self.rule = rule
-        self.counters: Record = COUNTERS()
-        self.scaler: Record = SCALER()  # of |V|
         self.learners = Similarity(np.eye(n_features))
-
-    def holders(self) -> dict[str, Any]:
-        """What has state, by name; see `Ensemble`."""
-        return {"learner": self}
-
-    def check(self) -> None:
-        """Refuse a state that no stream can have led to; all records hold what they declare."""
-        check(self.scaler, self.n_pairs)
 
     def observe(self, anchors: Pairs, gaps: Pairs) -> Floats:
         """Loss suffered on each triplet before learning from it.
@@ -61,11 +49,6 @@ class DenseSimilarity:
         observe_triplets(self.learners.matrix, self.scaler, self.rule, p, d, losses, work)
         self.counters["pairs"] += len(losses)
         return losses
-
-    @property
-    def n_pairs(self) -> int:
-        """How many triplets have been learned."""
-        return int(self.counters["pairs"][0])
 
     def matrix(self) -> Floats:
         """W in the units of the data."""

@@ -49,16 +49,36 @@ class Work(NamedTuple):
     r: Floats  # L'Lu
 
 
-class DenseMetric:
-    """One learner of a metric of full rank, in the place of an `Ensemble`."""
+class DenseLearner:
+    """One learner of a dense matrix, in the place of an `Ensemble`."""
 
     STATE = ("counters", "scaler", "learners")
 
-    def __init__(self, n_features: int, rule: Target) -> None:
+    def __init__(self, n_features: int) -> None:
         self.n_features = n_features
-        self.rule = rule
         self.counters: Record = COUNTERS()
         self.scaler: Record = SCALER()
+
+    def holders(self) -> dict[str, Any]:
+        """What has state, by name; see `Ensemble`."""
+        return {"learner": self}
+
+    def check(self) -> None:
+        """Refuse a state that no stream can have led to; all records hold what they declare."""
+        check(self.scaler, self.n_pairs)
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs, or triplets, have been learned."""
+        return int(self.counters["pairs"][0])
+
+
+class DenseMetric(DenseLearner):
+    """One learner of a metric of full rank."""
+
+    def __init__(self, n_features: int, rule: Target) -> None:
+        super().__init__(n_features)
+        self.rule = rule
         self.learners = Metric(np.eye(n_features), np.array([0.5 * (rule.upper + rule.lower)]))
 
     def observe(self, pairs: Pairs, draws: Floats) -> Floats:
@@ -81,24 +101,15 @@ class DenseMetric:
         self.learners = old.learners._replace(factor=factor)
         self.counters, self.scaler = old.counters, old.scaler
 
-    def holders(self) -> dict[str, Any]:
-        """What has state, by name; see `Ensemble`."""
-        return {"learner": self}
-
     def check(self) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
-        check(self.scaler, self.n_pairs)
+        super().check()
         if self.rule.upper > self.rule.lower:
             raise ValueError(f"the target {self.rule.upper} is above {self.rule.lower}")
 
     @property
     def _spread(self) -> float:
         return 1.0 if self.rule.scaled else 0.0
-
-    @property
-    def n_pairs(self) -> int:
-        """How many pairs have been learned."""
-        return int(self.counters["pairs"][0])
 
     @property
     def mu(self) -> Floats:

@@ -68,20 +68,13 @@ def _has_room(learners: Any, capacity: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Representation:
-    """A way of keeping metrics: compiled functions, and methods that a subclass has.
+    """A way of keeping metrics: methods that a subclass has, and compiled functions.
 
-    Attributes
-    ----------
-    name : str
-        Under which learners are saved.
-    kind : type
-        The NamedTuple class of the learners' arrays.
-    squared_distance, update, copy_learner, step_norm, is_full : compiled functions
-        What the functions of this module of the same names say.
+    These do what the functions of this module of the same names say.
     """
 
-    name: str
-    kind: type
+    name: str  # under which learners are saved
+    kind: type  # the NamedTuple class of the learners' arrays
     squared_distance: Any
     update: Any
     copy_learner: Any
