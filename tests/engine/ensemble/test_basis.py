@@ -43,7 +43,6 @@ ADDING = additive.Pace(rate=np.array([0.3, 0.05]), forgets=np.array([0.01, 0.04]
 GRADIENT = gradient.Pace(
     rate=np.array([0.05, 0.1]),
     window=np.array([64, 0]),
-    balanced=np.array([False, True]),
     mean=np.array([20.0, 100.0]),
     replays=np.array([2, 1]),
 )

@@ -44,7 +44,8 @@ class Experts:
     def weigh(self, each: Sequence[Predictions], y: Floats, draws: Floats, windows: Floats) -> Told:
         """What the pass over some pairs tells, by what banks have predicted."""
         self._add()
-        predictions = each[0] if len(each) == 1 else self._side_by_side(each)
+        side_by_side = (np.concatenate(part, axis=1) for part in zip(*each, strict=True))
+        predictions = each[0] if len(each) == 1 else Predictions(*side_by_side)
         told = Told(np.empty(len(y)), windows, np.empty(0))
         state = State(self.known, self.counters, self.detector, self.scores)
         combine(state, self.combination, self.roster, predictions, y, draws, told)
@@ -66,29 +67,12 @@ class Experts:
 
     def named(self, of_banks: Sequence[str]) -> list[str]:
         """A name for each of the active experts: that of its bank."""
-        found = np.empty(sum(len(bank.mu) for bank in self.banks), dtype=object)
-        for i, name in enumerate(of_banks):
-            found[self._place(i)] = name
-        return [str(name) for name in found[: self.n_active]]
-
-    def _gathered(self, of_banks: Sequence[Floats]) -> Floats:
-        found = np.empty(sum(map(len, of_banks)))
-        for i, own in enumerate(of_banks):
-            found[self._place(i)] = own
-        return found
+        named = zip(self.banks, of_banks, strict=True)
+        return [name for bank, name in named for _ in bank.mu][: self.n_active]
 
     def _lengths(self) -> Floats:
         """Memory length of each expert."""
-        return self._gathered([bank.lengths for bank in self.banks])
-
-    def _side_by_side(self, each: Sequence[Predictions]) -> Predictions:
-        """The predictions of all banks, in the order of experts."""
-        shape = len(each[0].q), sum(one.q.shape[1] for one in each)
-        found = Predictions(np.empty(shape), np.empty(shape))
-        for i, one in enumerate(each):
-            found.q[:, self._place(i)] = one.q
-            found.mu[:, self._place(i)] = one.mu
-        return found
+        return np.concatenate([bank.lengths for bank in self.banks])
 
     def shares(self, p: Floats) -> list[Floats]:
         """Weights of the first experts, bank by bank; those of others are 0."""
@@ -129,7 +113,7 @@ class Experts:
     @property
     def mu(self) -> Floats:
         """Thresholds of all experts."""
-        return self._gathered([bank.mu for bank in self.banks])
+        return np.concatenate([bank.mu for bank in self.banks])
 
     @property
     def kinds(self) -> list[str]:
@@ -139,7 +123,7 @@ class Experts:
     @property
     def learning_rates(self) -> Floats:
         """Learning rates of the active experts."""
-        return self._gathered([bank.learning_rates for bank in self.banks])[: self.n_active]
+        return np.concatenate([bank.learning_rates for bank in self.banks])[: self.n_active]
 
     def continue_from(self, old: "Experts", counterparts: Sequence[Bank | None]) -> None:
         """Trust the experts that go on as they were trusted; others are trusted by none yet.
@@ -147,7 +131,7 @@ class Experts:
         Of each bank that goes on from one of the other's, that one is given.
         """
         # On a cover the other has had more levels; all of them go on.
-        lengths = self._gathered(
+        lengths = np.concatenate(
             [
                 before.lengths if before is not None and bank.first_interval else bank.lengths
                 for bank, before in zip(self.banks, counterparts, strict=True)

@@ -3,7 +3,7 @@
 It is what people would write first, along a stream. The metric is M = L'L, L starts at I, and a
 pair loses log(1 + exp(-y (b - a |Lu|^2))); a and b are learned, too. After each block of pairs
 comes one step on the block, then some on minibatches of the past, each as large: of the last pairs,
-of all as they came, or half of them alike. Steps are products of matrices, so that learning from
+or of all the past, half of them alike. Steps are products of matrices, so that learning from
 a pair many times costs little. Of many features, what a step adds is in single precision.
 
 A step multiplies L by I - e H, where H is the weighted sum of uu' over a minibatch. It is cut to
@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metrack.engine.learners.always_on import AlwaysOnBank, sum_of_squares
 from metrack.engine.learners.bank import ALL, FOREVER, Predictions, Row
@@ -51,8 +50,7 @@ class Pace(NamedTuple):
     """What tells learners apart, an entry each."""
 
     rate: Floats
-    window: Ints  # pairs replayed; 0: of all the past
-    balanced: NDArray[np.bool_]  # half of these are alike
+    window: Ints  # pairs replayed; 0: of all the past, half of them alike
     mean: Floats  # pairs over which L is averaged
     replays: Ints  # minibatches after each block
 
@@ -89,7 +87,7 @@ class GradientBank(AlwaysOnBank):
         """
         few = rows[0].width == ALL and n_features <= DOUBLE_UP_TO
         replays = MINIBATCHES if few else WIDE_MINIBATCHES
-        paces = [(r.rate, r.memory, r.memory == ALL, float(r.mean), replays) for r in rows]
+        paces = [(r.rate, r.memory, float(r.mean), replays) for r in rows]
         pace = Pace(*map(np.array, zip(*paces, strict=True)))
         return cls(n_features, pace, BLOCK if few else WIDE_BLOCK)
 
@@ -132,7 +130,7 @@ class GradientBank(AlwaysOnBank):
                 if window > 0:
                     draw_recent(material, stop, window, number, old)
                 else:
-                    draw_past(material.past, bool(self.pace.balanced[j]), number, old)
+                    draw_past(material.past, number, old)
                 self._take_step(j, old)
             share = min(max(size / self.pace.mean[j], PARTS * size / t), 1.0)
             own = self.learners

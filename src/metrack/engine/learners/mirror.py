@@ -98,6 +98,7 @@ class MirrorBank(Bank):
     ) -> None:
         self.n_features = n_features
         self.rule = rule
+        self.geometry = Geometry(rule.divergence, rule.capacity)
         self.ladder = ladder
         self.learners: Learners = representation.new_learners(
             n_learners, n_features, self.geometry, identity
@@ -108,11 +109,6 @@ class MirrorBank(Bank):
     def representation(self) -> Representation:
         """How the learners' metrics are kept."""
         return REPRESENTATIONS[type(self.learners)]
-
-    @property
-    def geometry(self) -> Geometry:
-        """What representations need to know of the rule."""
-        return Geometry(self.rule.divergence, self.rule.capacity)
 
     @property
     def first_interval(self) -> int:

@@ -131,19 +131,15 @@ def draw_recent(material: Material, stop: int, window: int, number: int, found: 
 
 
 @kernel
-def draw_past(past: Past, balanced: bool, number: int, found: Minibatch) -> None:
-    """Some of all pairs: as they came, or half of them alike; none where there are none."""
-    n_alike, n_others = past.seen[0], past.seen[1]
+def draw_past(past: Past, number: int, found: Minibatch) -> None:
+    """Some of all pairs, half of them alike; none where there are none."""
     width, drawn = found.u.shape[1], number_of(number)
     for i in range(found.y.size):
         found.y[i] = 0.0
-        if n_alike + n_others == 0:
+        if past.seen[0] + past.seen[1] == 0:
             continue
-        drawn = number_of(drawn + i)
-        kind = i % 2 if balanced else int(drawn % (n_alike + n_others) >= n_alike)
-        if past.seen[kind] == 0:
-            kind = 1 - kind
-        drawn = number_of(drawn + i)
+        kind = i % 2 if past.seen[i % 2] > 0 else 1 - i % 2
+        drawn = number_of(number_of(drawn + i) + i)
         place = drawn % min(past.seen[kind], past.u.shape[1])
         copy(found.u[i], past.u[kind, place], width)
         found.y[i] = past.y[kind, place]

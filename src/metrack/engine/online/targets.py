@@ -1,6 +1,6 @@
 """Online ITML and LEGO: squared distances on their way to fixed targets, O(n^2) a step.
 
-The metric is kept as a factor L with M = L'L, and moved by `numerics.factor`.
+The metric is kept as a factor L with M = L'L, and moved as by `representations.dense_factor`.
 """
 
 import math
@@ -10,12 +10,12 @@ import numpy as np
 
 from metrack.engine.ensemble.scaler import SCALER, SMALLEST, check, to_scale, unit
 from metrack.engine.numerics.divergences import LARGEST
-from metrack.engine.numerics.factor import factor_distance, update_factor
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Record, inner, kernel
 from metrack.engine.numerics.pairs import Chunk, Pairs, difference
 from metrack.engine.numerics.records import Structure, counts, floats
 from metrack.engine.numerics.steps import towards_target
+from metrack.engine.representations.dense_factor import factor_distance, update_factor
 
 ITML, LEGO = range(2)
 METHODS = {"itml": ITML, "lego": LEGO}

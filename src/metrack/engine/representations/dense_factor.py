@@ -25,10 +25,19 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from metrack.engine.numerics.divergences import BURG, LARGEST, bounds
-from metrack.engine.numerics.factor import factor_distance, update_factor
 from metrack.engine.numerics.factored import Factored
-from metrack.engine.numerics.kernels import Floats, Ints, add_scaled, copy, dot, inner, routine
-from metrack.engine.numerics.pairs import Difference
+from metrack.engine.numerics.kernels import (
+    Floats,
+    Ints,
+    add_scaled,
+    copy,
+    dot,
+    fill,
+    inner,
+    mix,
+    routine,
+)
+from metrack.engine.numerics.pairs import Difference, row_times
 from metrack.engine.numerics.records import counts, floats
 from metrack.engine.representations.protocol import (
     Entries,
@@ -43,6 +52,7 @@ SMALLEST = 1e-200  # a squared distance below this has lost its digits
 NOTHING = 1e-12  # a share of q; a step that changes less may be rounding's, and does not pull
 FADES_FROM = 32.0  # length of an interval
 IDENTITY_EVERY = 4  # times n steps: often enough to bound M, and seldom enough to be cheap
+LOST = 1e-15  # 1 minus so little is 1 but for a few last digits
 
 
 class DenseFactor(NamedTuple):
@@ -72,6 +82,36 @@ def change_basis(learners: DenseFactor, turn: Floats, outside: Floats) -> DenseF
     rows = np.concatenate([known, np.sqrt(outside)[:, None, None] * beyond], axis=1)
     factor: Floats = np.linalg.qr(rows, mode="r")  # type: ignore[assignment]
     return learners._replace(factor=factor)
+
+
+@inner
+def factor_distance(factor: Floats, u: Difference, w: Floats) -> float:
+    """The squared distance |Lu|^2; leaves Lu in w."""
+    for i in range(w.size):
+        w[i] = row_times(factor[i], u)
+    return dot(w, w, w.size)
+
+
+@inner
+def update_factor(
+    factor: Floats, w: Floats, r: Floats, q: float, ratio: float, norm2: float, growth: float
+) -> None:
+    """Give u the squared distance ratio * q, where Lu is in w, then all of M a factor ``growth``.
+
+    r is working memory.
+    """
+    n, grown = w.size, math.sqrt(growth)
+    # No input may lead to a NaN.
+    ratio = min(max(ratio, 1.0 / LARGEST), max(1.0, LARGEST * norm2 / q))
+    root = math.sqrt(ratio)
+    a = (1.0 - root) / q
+    fill(r, 0.0, n)
+    for i in range(n):
+        add_scaled(r, w[i], factor[i], n)
+    for i in range(n):
+        mix(grown, factor[i], -grown * a * w[i], r, n)
+        if root < LOST:  # else a factor of rank 1 might cancel to nothing, and M with it
+            add_scaled(factor[i], grown * root / q * w[i], r, n)
 
 
 @inner
