@@ -11,11 +11,12 @@ import numpy as np
 
 from metrack.engine.ensemble import landmarks
 from metrack.engine.ensemble.kernel_rule import KernelRule
+from metrack.engine.learners.blocks import LONG
 from metrack.engine.numerics.kernels import Floats
 from metrack.engine.numerics.pairs import Pairs, PointPairs
 from metrack.engine.numerics.records import check_shapes
 
-EVERY = 256  # pairs: how often it is asked whether points have moved away
+EVERY = LONG  # pairs: how often it is asked whether points have moved away
 DOUBLING_UP_TO = 1024  # pairs
 GAIN = 0.01  # so much more of points inside: landmarks move with them
 MOVED_AWAY = 0.05  # of what was inside of the landmarks' span: more than that is outside now

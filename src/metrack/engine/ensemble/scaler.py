@@ -5,10 +5,8 @@ import math
 import numpy as np
 
 from metrack.engine.numerics.kernels import Record, dot, inner, kernel
-from metrack.engine.numerics.pairs import Chunk, Pairs, bounds
+from metrack.engine.numerics.pairs import SMALLEST, Chunk, Pairs, bounds
 from metrack.engine.numerics.records import Structure, counts, floats
-
-SMALLEST = 1e-200  # a |u|^2 below this has lost its digits
 
 # What has been seen of the size of differences: pairs with x != z, and the mean |u|^2 over those.
 SCALER = Structure(moved=counts(1), mean_square=floats(1, least=0.0))

@@ -32,7 +32,7 @@ from metrack.engine.learners.replay import (
 )
 from metrack.engine.numerics.divergences import LARGEST
 from metrack.engine.numerics.kernels import Floats, Ints, dot, fill, inner, kernel, reduction
-from metrack.engine.numerics.pairs import Chunk, rest, sign, spread
+from metrack.engine.numerics.pairs import UNIT, Chunk, rest, sign, spread
 from metrack.engine.numerics.records import floats
 
 LONGEST_STEP = 0.5  # of |e H|
@@ -42,7 +42,6 @@ PARTS = 8  # of the stream so far, of which L is averaged over the last, if that
 LEAST_SCALE = 0.05  # of a: distances must not count the other way round
 BLOCK, WIDE_BLOCK = 16, 64  # pairs between steps ...
 MINIBATCHES, WIDE_MINIBATCHES = 4, 1  # ... and how many of the past follow each block
-UNIT = 2.0  # mean |u|^2 of the pairs as they come
 MOST_REPLAYS = 1 << 6
 
 

@@ -27,7 +27,6 @@ from metrack.engine.numerics.steps import Question, Way, signed_step
 from metrack.engine.representations.protocol import (
     REPRESENTATIONS,
     Geometry,
-    Learners,
     Representation,
     Source,
     Step,
@@ -100,7 +99,7 @@ class MirrorBank(Bank):
         self.rule = rule
         self.geometry = Geometry(rule.divergence, rule.capacity)
         self.ladder = ladder
-        self.learners: Learners = representation.new_learners(
+        self.learners: Any = representation.new_learners(
             n_learners, n_features, self.geometry, identity
         )
         self.rates = self._new_rates(0, n_learners)
@@ -128,7 +127,8 @@ class MirrorBank(Bank):
     @property
     def mu(self) -> Floats:
         """Threshold of each learner there is."""
-        return self.learners.mu
+        found: Floats = self.learners.mu
+        return found
 
     def n_active(self, t: int) -> int:
         """How many learners, the first ones, predict the t-th pair (counted from 1)."""

@@ -32,7 +32,7 @@ from metrack.engine.learners.replay import (
 )
 from metrack.engine.numerics.divergences import BURG
 from metrack.engine.numerics.kernels import Floats, Ints, Record, inner, kernel, routine
-from metrack.engine.numerics.pairs import Difference, difference, rest
+from metrack.engine.numerics.pairs import UNIT, Difference, difference, rest
 from metrack.engine.numerics.steps import towards_target
 from metrack.engine.representations.dense_factor import (
     DENSE_FACTOR,
@@ -45,7 +45,6 @@ from metrack.engine.representations.dense_factor import (
 from metrack.engine.representations.protocol import Geometry, Step
 
 UPPER, LOWER = 0.25, 1.75
-UNIT = 2.0  # the mean |u|^2 of the pairs as they come
 # Pairs replayed after each: a step's cost grows with the square of directions, so that many numbers
 # may be gone through, if that makes no fewer than the least, nor more than these.
 REPLAYED, LEAST_REPLAYS, REPLAYS, ON_BASIS = 6 * 64**2, 2, 16, 8

@@ -10,7 +10,7 @@ from metrack.engine.numerics.kernels import Floats
 
 LEAST = 1e-9  # share of the mean eigenvalue
 EVEN = 1e3  # ratio of lengths, whose squares have half of their digits in common
-ROUNDING = 1e-14  # a mixture's eigenvalues below this share of the largest are no directions
+ROUNDING = 1e-14  # eigenvalues below this share of the largest are no directions
 
 
 class Factored:

@@ -7,6 +7,8 @@ import numpy as np
 from metrack.engine.numerics.kernels import Floats, Ints, combine, copy, dot, fill, inner, kernel
 
 HEAVIEST = 1e6  # weight of a pair
+UNIT = 2.0  # mean |u|^2 where units are automatic: a pair's weight beside the threshold's
+SMALLEST = 1e-200  # a squared length below this has lost its digits
 
 
 class Pairs(NamedTuple):

@@ -22,6 +22,7 @@ from metrack.engine.online.votes import (
     Trust,
     Work,
     activate_all,
+    points_per_row,
     read_weights,
     vote,
     vote_and_learn,
@@ -137,16 +138,12 @@ class NeighbourVotes:
         """Note that the metric's losses rose, where its last change is not known yet."""
         if last_change > self.noticed[1]:
             self.noticed[:] = self.n_points, last_change
-            self.trust.history[(self.n_points - 1) // self._stride, CHANGES] += 1.0
-
-    @property
-    def _stride(self) -> int:
-        """Points for which a row of the history stands."""
-        return max(1, 1 << (-(-self.n_points // N_ROWS) - 1).bit_length())
+            row = (self.n_points - 1) // points_per_row(self.n_points)
+            self.trust.history[row, CHANGES] += 1.0
 
     def past(self) -> Past:
         """What was along the stream."""
-        stride = self._stride
+        stride = points_per_row(self.n_points)
         n_rows = -(-self.n_points // stride)
         stops = np.minimum(np.arange(1, n_rows + 1) * stride, self.n_points)
         lengths = np.diff(stops, prepend=0)

@@ -5,10 +5,10 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from metrack.engine.ensemble.scaler import SMALLEST, to_scale, unit, unit_before
+from metrack.engine.ensemble.scaler import to_scale, unit, unit_before
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Record, add_scaled, inner, kernel
-from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, row_times
+from metrack.engine.numerics.pairs import SMALLEST, Chunk, Difference, Pairs, difference, row_times
 from metrack.engine.numerics.records import floats
 from metrack.engine.online.targets import DenseLearner
 

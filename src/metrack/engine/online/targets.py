@@ -8,11 +8,11 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine.ensemble.scaler import SCALER, SMALLEST, check, to_scale, unit
+from metrack.engine.ensemble.scaler import SCALER, check, to_scale, unit
 from metrack.engine.numerics.divergences import LARGEST
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Record, inner, kernel
-from metrack.engine.numerics.pairs import Chunk, Pairs, difference
+from metrack.engine.numerics.pairs import SMALLEST, Chunk, Pairs, difference
 from metrack.engine.numerics.records import Structure, counts, floats
 from metrack.engine.numerics.steps import towards_target
 from metrack.engine.representations.dense_factor import factor_distance, update_factor

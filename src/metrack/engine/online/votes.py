@@ -228,7 +228,7 @@ def _loss(shares: Floats, codes: Ints, k: int, code: int) -> float:
 @routine
 def _note(history: Floats, t: int, p: Floats, missed: bool) -> None:
     """Add to the row of a point's time; t points came before it."""
-    stride = points_per_row(t + 1)
+    stride = _points_per_row(t + 1)
     if t == stride // 2 * N_ROWS and t > 0:
         _merge(history)
     row = history[t // stride]
@@ -237,13 +237,15 @@ def _note(history: Floats, t: int, p: Floats, missed: bool) -> None:
     row[p.size] += missed
 
 
-@inner
 def points_per_row(n_points: int) -> int:
     """How many points a row of the history stands for: the least power of two that is enough."""
     stride = 1
     while stride * N_ROWS < n_points:
         stride *= 2
     return stride
+
+
+_points_per_row = inner(points_per_row)
 
 
 @inner

@@ -193,13 +193,11 @@ def copy_learner(learners: Cone, source: int, target: int) -> None:
 class OnCone(L1):
     """Matrices on the cone, with their multipliers."""
 
-    def new_learners(
-        self, n_learners: int, n_features: int, geometry: Geometry, identity: bool
-    ) -> Cone:
+    def new_learners(self, J: int, n: int, geometry: Geometry, identity: bool) -> Cone:
         """Learners that all start at 0, or at the identity."""
-        initial = np.full(n_learners, 1.0 if identity else 0.0)
-        matrix = initial[:, None, None] * np.eye(n_features)
-        return Cone(matrix, np.zeros_like(matrix), initial, np.ones(n_learners))
+        initial = np.full(J, 1.0 if identity else 0.0)
+        matrix = initial[:, None, None] * np.eye(n)
+        return Cone(matrix, np.zeros_like(matrix), initial, np.ones(J))
 
     def widen(self, learners: Cone, new: Cone, geometry: Geometry) -> Cone:
         """Learners of more features, which have been 0 so far: there M is as it started."""

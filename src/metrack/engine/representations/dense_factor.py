@@ -37,7 +37,7 @@ from metrack.engine.numerics.kernels import (
     mix,
     routine,
 )
-from metrack.engine.numerics.pairs import Difference, row_times
+from metrack.engine.numerics.pairs import SMALLEST, Difference, row_times
 from metrack.engine.numerics.records import counts, floats
 from metrack.engine.representations.protocol import (
     Entries,
@@ -48,7 +48,6 @@ from metrack.engine.representations.protocol import (
     register,
 )
 
-SMALLEST = 1e-200  # a squared distance below this has lost its digits
 NOTHING = 1e-12  # a share of q; a step that changes less may be rounding's, and does not pull
 FADES_FROM = 32.0  # length of an interval
 IDENTITY_EVERY = 4  # times n steps: often enough to bound M, and seldom enough to be cheap
@@ -169,15 +168,9 @@ def copy_learner(learners: DenseFactor, source: int, target: int) -> None:
 class ByFactor(Representation):
     """Dense factors of metrics of full rank."""
 
-    def new_learners(
-        self, n_learners: int, n_features: int, geometry: Geometry, identity: bool
-    ) -> DenseFactor:
+    def new_learners(self, J: int, n: int, geometry: Geometry, identity: bool) -> DenseFactor:
         """Learners that all start at the identity, as Burg must."""
-        return DenseFactor(
-            np.tile(np.eye(n_features), (n_learners, 1, 1)),
-            np.ones(n_learners),
-            np.zeros(n_learners, np.int64),
-        )
+        return DenseFactor(np.tile(np.eye(n), (J, 1, 1)), np.ones(J), np.zeros(J, np.int64))
 
     def widen(self, learners: DenseFactor, new: DenseFactor, geometry: Geometry) -> DenseFactor:
         """Learners of more features, which have been 0 so far: there M is at its start."""

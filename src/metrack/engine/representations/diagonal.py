@@ -81,13 +81,11 @@ def update(
 class OnDiagonal(L1):
     """Weights of features, thresholded lazily."""
 
-    def new_learners(
-        self, n_learners: int, n_features: int, geometry: Geometry, identity: bool
-    ) -> Diagonal:
+    def new_learners(self, J: int, n: int, geometry: Geometry, identity: bool) -> Diagonal:
         """Learners that all start at 0, or at the identity."""
-        initial = np.full(n_learners, 1.0 if identity else 0.0)
-        lazy = np.repeat(initial[:, None], n_features, axis=1)
-        return Diagonal(lazy, np.zeros(n_learners), initial, np.ones(n_learners))
+        initial = np.full(J, 1.0 if identity else 0.0)
+        lazy = np.repeat(initial[:, None], n, axis=1)
+        return Diagonal(lazy, np.zeros(J), initial, np.ones(J))
 
     def widen(self, learners: Diagonal, new: Diagonal, geometry: Geometry) -> Diagonal:
         """Learners of more features, which have been 0 so far: there M is as it started."""

@@ -17,7 +17,7 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from metrack.engine.numerics.divergences import FROBENIUS, LARGEST
-from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.factored import ROUNDING, Factored
 from metrack.engine.numerics.kernels import Floats, copy, inner, routine
 from metrack.engine.numerics.pairs import Difference
 from metrack.engine.numerics.records import floats
@@ -34,7 +34,6 @@ from metrack.engine.representations.protocol import (
 # A cumulative threshold beyond this would cost entries of ordinary size digits: it starts anew.
 LARGEST_CUMULATIVE = 1e4
 LARGEST_LAZY = LARGEST + LARGEST_CUMULATIVE
-ROUNDING = 1e-14  # eigenvalues below this share of the largest are no directions
 FEW = 8  # some eigenpairs are found faster alone than with all, where all are so many times more
 
 
@@ -195,14 +194,12 @@ class L1(Representation):
 class ByEntry(L1):
     """Upper triangles, thresholded lazily."""
 
-    def new_learners(
-        self, n_learners: int, n_features: int, geometry: Geometry, identity: bool
-    ) -> Elementwise:
+    def new_learners(self, J: int, n: int, geometry: Geometry, identity: bool) -> Elementwise:
         """Learners that all start at 0, or at the identity."""
-        empty = np.zeros((n_learners, 0))
-        initial = np.full(n_learners, 1.0 if identity else 0.0)
-        none = Elementwise(empty, np.zeros(n_learners), initial, np.ones(n_learners))
-        return _widened(none, n_features)
+        empty = np.zeros((J, 0))
+        initial = np.full(J, 1.0 if identity else 0.0)
+        none = Elementwise(empty, np.zeros(J), initial, np.ones(J))
+        return _widened(none, n)
 
     def widen(self, learners: Elementwise, new: Elementwise, geometry: Geometry) -> Elementwise:
         """Learners of more features, which have been 0 so far: there M is as it started."""

@@ -6,7 +6,7 @@ whichever representation the type of the arrays belongs to.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,18 +14,6 @@ from metrack.engine.numerics.dispatch import by_type
 from metrack.engine.numerics.factored import Factored, mixture_of
 from metrack.engine.numerics.kernels import Floats, inner
 from metrack.engine.numerics.pairs import Difference
-
-
-class Learners(Protocol):
-    """The arrays of J learners: a NamedTuple."""
-
-    @property
-    def mu(self) -> Floats:
-        """Thresholds."""
-
-    def _asdict(self) -> dict[str, Any]: ...
-
-    def __iter__(self) -> Any: ...
 
 
 class Geometry(NamedTuple):
@@ -81,10 +69,8 @@ class Representation:
     step_norm: Any = _squared_length
     is_full: Any = _has_room
 
-    def new_learners(
-        self, n_learners: int, n_features: int, geometry: Geometry, identity: bool
-    ) -> Any:
-        """Learners that all start at 0, or at the identity."""
+    def new_learners(self, J: int, n: int, geometry: Geometry, identity: bool) -> Any:
+        """So many learners of so many features, that all start at 0, or at the identity."""
         raise NotImplementedError
 
     def make_scratch(self, learners: Any, n_features: int) -> Any:

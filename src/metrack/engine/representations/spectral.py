@@ -185,25 +185,23 @@ def copy_learner(learners: Spectral, source: int, target: int) -> None:
 class BySpectrum(Representation):
     """Eigenvalues and a basis, with a frame where there are many features."""
 
-    def new_learners(
-        self, n_learners: int, n_features: int, geometry: Geometry, identity: bool
-    ) -> Spectral:
+    def new_learners(self, J: int, n: int, geometry: Geometry, identity: bool) -> Spectral:
         """Learners that all start at 0, or at the identity."""
         capacity = geometry.capacity
-        has_frame = n_features >= FRAME_FROM * capacity
+        has_frame = n >= FRAME_FROM * capacity
         columns = capacity if has_frame else min(capacity, FIRST_COLUMNS)
         widest = 2 * capacity if has_frame else 0
         one = 0.0 if geometry.divergence == VON_NEUMANN else 1.0
         return Spectral(
-            frame=np.zeros((n_learners, n_features if has_frame else 0, widest)),
-            width=np.zeros(n_learners, np.int64),
-            basis=np.zeros((n_learners, columns + 1, widest if has_frame else n_features)),
-            spectrum=np.zeros((n_learners, columns + 1)),
-            rank=np.zeros(n_learners, np.int64),
-            outside=np.full(n_learners, one if identity else 0.0),
-            mu=np.ones(n_learners),
-            dropped=np.zeros(n_learners),
-            age=np.zeros(n_learners, np.int64),
+            frame=np.zeros((J, n if has_frame else 0, widest)),
+            width=np.zeros(J, np.int64),
+            basis=np.zeros((J, columns + 1, widest if has_frame else n)),
+            spectrum=np.zeros((J, columns + 1)),
+            rank=np.zeros(J, np.int64),
+            outside=np.full(J, one if identity else 0.0),
+            mu=np.ones(J),
+            dropped=np.zeros(J),
+            age=np.zeros(J, np.int64),
         )
 
     def grow(self, learners: Spectral, capacity: int) -> Spectral:

@@ -19,8 +19,9 @@ from metrack.engine.ensemble.combiners.fixed_share import activate, share
 from metrack.engine.ensemble.combiners.protocol import Combiner, mean_loss
 from metrack.engine.learners.cover import active_levels
 from metrack.engine.numerics.kernels import Floats, fill, inner
+from metrack.engine.numerics.records import MOST
 
-LEVELS = 53  # as many as a counter of pairs can have
+LEVELS = MOST.bit_length() - 1  # as many as a counter of pairs can have
 PER_LEVEL = 3
 
 
