@@ -110,20 +110,17 @@ def squared_distance(
 
 
 @inner
-def _shrink_spectrum(learners: Spectral, j: int, divergence: int, amount: float) -> None:
-    """A round without loss: the regulariser alone."""
-    if amount == 0.0:
-        return
-    spectrum, rank = learners.spectrum[j], learners.rank[j]
+def _shrunk(
+    learners: Spectral, j: int, divergence: int, values: Floats, rank: int, amount: float
+) -> int:
+    """Take over stored values, shrunk; returns the rank without zeros.
+
+    These need no direction where all outside has eigenvalue 0 too.
+    """
+    spectrum, outside = learners.spectrum[j], shrink(divergence, learners.outside[j], amount)
+    learners.outside[j] = outside
     for p in range(rank):
-        spectrum[p] = shrink(divergence, spectrum[p], amount)
-    learners.outside[j] = shrink(divergence, learners.outside[j], amount)
-    learners.rank[j] = _without_zeros(spectrum, rank, learners.outside[j], divergence)
-
-
-@inner
-def _without_zeros(spectrum: Floats, rank: int, outside: float, divergence: int) -> int:
-    """Rank without the zeros, which need no direction where all outside has eigenvalue 0 too."""
+        spectrum[p] = shrink(divergence, values[p], amount)
     if divergence == FROBENIUS and outside == 0.0:
         while rank > 0 and spectrum[rank - 1] <= 0.0:
             rank -= 1
@@ -137,7 +134,9 @@ def update(
     """Take a step; `squared_distance` of the same pair came before."""
     divergence, b, amount = geometry.divergence, step.b, step.shrink
     if b == 0.0 or u.where.size == 0:
-        _shrink_spectrum(learners, j, divergence, amount)
+        if amount > 0.0:  # the regulariser alone
+            spectrum, rank = learners.spectrum[j], learners.rank[j]
+            learners.rank[j] = _shrunk(learners, j, divergence, spectrum, rank, amount)
         return
     columns = widen_frame(learners, scratch, j, u)
     outside_length = new_direction(learners, scratch, j, u, columns)
@@ -145,19 +144,12 @@ def update(
     c = -b / (1.0 + b * step.q) if divergence == BURG else -b
     values = scratch.values
     rank_one_eigh(scratch.poles, scratch.z, c, k, values, scratch.vectors, scratch.secular)
-
-    spectrum = learners.spectrum[j]
-    outside = shrink(divergence, learners.outside[j], amount)
-    learners.outside[j] = outside
-    for p in range(k):
-        spectrum[p] = shrink(divergence, values[p], amount)
-    rank = _without_zeros(spectrum, k, outside, divergence)
+    rank = _shrunk(learners, j, divergence, values, k, amount)
     if rank > geometry.capacity:
         rank -= 1
         drop_one(learners, scratch, j, divergence, rank, k)
     learners.rank[j] = rank
     rotate(learners.basis[j], scratch, columns, k, rank)
-
     learners.age[j] += 1
     if learners.age[j] >= POLISH_EVERY and learners.frame.shape[1] == 0:
         learners.age[j] = 0
