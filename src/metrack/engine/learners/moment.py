@@ -42,12 +42,6 @@ ROUNDING = 1e-5  # of the largest eigenvalue; states may be in single precision
 FORMS = 2  # learners of each memory: with S as it is, and with tI
 
 
-class Pace(NamedTuple):
-    """What tells learners apart, an entry for each memory."""
-
-    memory: Floats  # pairs
-
-
 class Covariances(NamedTuple):
     """What K memories hold: sums over similar, then over dissimilar pairs, forgetting."""
 
@@ -59,7 +53,7 @@ class Covariances(NamedTuple):
 
 
 class MomentBank(AlwaysOnBank):
-    """Learners of covariances.
+    """Learners of covariances, two of each memory.
 
     From some time on, metrics are found anew after ``every`` pairs, or twice as many as there are
     features; a power of 2, if need be the next one.
@@ -67,13 +61,12 @@ class MomentBank(AlwaysOnBank):
 
     NEEDS = ("memory",)
     name = "moment"
-    pace: Pace
 
-    def __init__(self, n_features: int, pace: Pace, every: int = OFTEN) -> None:
-        super().__init__(n_features, FORMS * len(pace.memory))
-        self.pace = pace
+    def __init__(self, n_features: int, memory: Floats, every: int = OFTEN) -> None:
+        super().__init__(n_features, FORMS * len(memory))
+        self.memory = memory
         self.every = every
-        K, n = len(pace.memory), n_features
+        K, n = len(memory), n_features
         self.learners = Covariances(
             np.zeros((K, 2, n, n)),
             np.zeros((K, 2)),
@@ -85,13 +78,12 @@ class MomentBank(AlwaysOnBank):
     @classmethod
     def of_rows(cls, rows: Sequence[Row], n_features: int) -> Self:
         """A row's memory is that of its covariances; it makes two learners, one for each form."""
-        memories = np.array([row.memory for row in rows], dtype=float)
-        return cls(n_features, Pace(memories))
+        return cls(n_features, np.array([row.memory for row in rows], dtype=float))
 
     @property
     def lengths(self) -> Floats:
         """Memory length of each learner."""
-        return np.repeat(self.pace.memory, FORMS)
+        return np.repeat(self.memory, FORMS)
 
     @property
     def learning_rates(self) -> Floats:
@@ -122,7 +114,7 @@ class MomentBank(AlwaysOnBank):
         own, weight, norm2 = self.learners, np.abs(y), np.einsum("ij,ij->i", u, u)
         fades = np.minimum(weight, 1.0)
         later = fades.sum() - np.cumsum(fades)
-        for k, kept in enumerate(1.0 - 1.0 / self.pace.memory):
+        for k, kept in enumerate(1.0 - 1.0 / self.memory):
             p, decay = weight * kept**later, kept ** fades.sum()
             own.length[k] = decay * own.length[k] + p @ norm2
             for i, those in enumerate((y > 0.0, y < 0.0)):
@@ -170,7 +162,7 @@ class MomentBank(AlwaysOnBank):
     def check(self, n_features: int) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
         super().check(n_features)
-        n_memories, n_learners = len(self.pace.memory), len(self.learners.metric)
+        n_memories, n_learners = len(self.memory), len(self.learners.metric)
         if len(self.learners.pairs) != n_memories or n_learners != FORMS * n_memories:
             raise ValueError(f"{n_memories} memories for {n_learners} moment learners")
         values = np.linalg.eigvalsh(self.learners.scatter)
