@@ -31,7 +31,7 @@ from metrack.engine.ensemble.kernel_rule import (
     values,
 )
 from metrack.engine.numerics.kernels import Floats, Ints, combine, dot, inner, kernel
-from metrack.engine.numerics.pairs import Pairs, bounds, times
+from metrack.engine.numerics.pairs import Pairs, span_of, times
 from metrack.engine.numerics.records import TINY, counts, floats
 
 POINTS_PER_LANDMARK = 2  # of the latest ones that are kept: those of as many pairs
@@ -280,7 +280,7 @@ def _differences(
 def _values_of(formula: Formula, rows: Pairs, row: int, known: Known, found: Floats) -> None:
     """K of a point and each landmark."""
     times(rows, row, known.points, found[: known.used])
-    start, stop = bounds(rows, row)
+    start, stop = span_of(rows, row)
     point = rows.u[start:stop]
     square = dot(point, point, point.size)
     for j in range(known.used):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from metrack.engine.numerics.kernels import Record, dot, inner, kernel
-from metrack.engine.numerics.pairs import SMALLEST, Chunk, Pairs, bounds
+from metrack.engine.numerics.pairs import SMALLEST, Chunk, Pairs, span_of
 from metrack.engine.numerics.records import Structure, counts, floats
 
 # What has been seen of the size of differences: pairs with x != z, and the mean |u|^2 over those.
@@ -40,7 +40,7 @@ def to_scale(scaler: Record, pairs: Pairs, spread: float, seen: int) -> Chunk:
 @kernel
 def _to_scale(scaler: Record, pairs: Pairs, spread: float, chunk: Chunk) -> None:
     for row in range(pairs.y.size):
-        start, stop = bounds(pairs, row)
+        start, stop = span_of(pairs, row)
         before = pairs.u[start:stop]
         norm2 = dot(before, before, before.size)
         chunk.norm2[row] = norm2

@@ -32,7 +32,7 @@ from metrack.engine.learners.replay import (
 )
 from metrack.engine.numerics.divergences import LARGEST
 from metrack.engine.numerics.kernels import Floats, Ints, dot, fill, inner, kernel, reduction
-from metrack.engine.numerics.pairs import UNIT, Chunk, rest, sign, spread
+from metrack.engine.numerics.pairs import UNIT, Chunk, dense_row, rest, sign
 from metrack.engine.numerics.records import floats
 
 LONGEST_STEP = 0.5  # of |e H|
@@ -235,7 +235,7 @@ def predict(factors: Floats, chunk: Chunk, start: int, stop: int, q: Floats, wor
         size = min(TOGETHER, stop - first)
         for i in range(TOGETHER):
             if i < size:
-                spread(chunk, first + i, work[i])
+                dense_row(chunk, first + i, work[i])
             else:
                 fill(work[i], 0.0, n)
         for j in range(len(factors)):

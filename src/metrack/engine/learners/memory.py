@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrack.engine.numerics.kernels import Floats, Ints, copy, dot, inner, kernel
-from metrack.engine.numerics.pairs import HEAVIEST, Chunk, spread
+from metrack.engine.numerics.pairs import HEAVIEST, Chunk, dense_row
 from metrack.engine.numerics.records import counts, floats
 
 
@@ -150,7 +150,7 @@ def store(buffer: ReplayBuffer, chunk: Chunk) -> None:
         buffer.y[at] = chunk.y[row]
         if buffer.whole.size > 0:
             buffer.whole[at] = chunk.whole[row]
-        spread(chunk, row, buffer.u[at])
+        dense_row(chunk, row, buffer.u[at])
 
 
 def with_room(past: Past, more: int, most: int) -> Past:

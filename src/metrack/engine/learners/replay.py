@@ -15,7 +15,7 @@ import numpy as np
 
 from metrack.engine.learners.memory import Past, ReplayBuffer, new_buffer, number_of, store
 from metrack.engine.numerics.kernels import Floats, Ints, Record, copy, dot, inner, kernel
-from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, rest, spread
+from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, dense_row, rest
 from metrack.engine.numerics.records import Structure, counts
 
 DOUBLE_UP_TO = 64  # features
@@ -99,16 +99,14 @@ def replayed(material: Material, row: int, work: Replayed) -> Difference:
     if row < 0:
         u = buffer.u[(chunk.seen + row) % buffer.y.size][:n]
     else:
-        spread(chunk, row, u)
+        dense_row(chunk, row, u)
     return Difference(u, work.where, u, dot(u, u, n))
 
 
 def new_minibatch(size: int, width: int) -> Minibatch:
     """Room for so many pairs; of many features in single precision, in half the time."""
-    kind, (y, rest, asked) = (
-        np.float64 if width <= DOUBLE_UP_TO else np.float32,
-        np.zeros((3, size)),
-    )
+    kind = np.float64 if width <= DOUBLE_UP_TO else np.float32
+    y, rest, asked = np.zeros((3, size))
     return Minibatch(np.zeros((size, width), kind), y, rest, asked, np.zeros((2, size)))
 
 
@@ -139,6 +137,7 @@ def draw_past(past: Past, number: int, found: Minibatch) -> None:
         if past.seen[0] + past.seen[1] == 0:
             continue
         kind = i % 2 if past.seen[i % 2] > 0 else 1 - i % 2
+        # Every other number is left out, so that saved states go on with the draws they had ahead.
         drawn = number_of(number_of(drawn + i) + i)
         place = drawn % min(past.seen[kind], past.u.shape[1])
         copy(found.u[i], past.u[kind, place], width)
@@ -155,6 +154,6 @@ def _take_up(material: Material, row: int, found: Minibatch, i: int) -> None:
     if row < 0:
         copy(u, buffer.u[(chunk.seen + row) % buffer.y.size], n)
     else:
-        spread(chunk, row, u)
+        dense_row(chunk, row, u)
     found.y[i] = replayed_y(material, row)
     found.rest[i] = replayed_rest(material, row, dot(u, u, n))

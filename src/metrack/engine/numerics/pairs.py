@@ -62,7 +62,7 @@ def _turn(pairs: Pairs, matrix: Floats, found: Floats) -> None:
 
 
 @inner
-def bounds(rows: Any, row: int) -> tuple[int, int]:
+def span_of(rows: Any, row: int) -> tuple[int, int]:
     """Where the numbers of a row, of pairs or of a chunk, start and end."""
     if rows.starts.size > 0:
         return rows.starts[row], rows.starts[row + 1]
@@ -72,7 +72,7 @@ def bounds(rows: Any, row: int) -> tuple[int, int]:
 @inner
 def times(rows: Any, row: int, matrix: Floats, found: Floats) -> None:
     """A row, of pairs or of a chunk, times a matrix; where it is sparse, by its non-zeros."""
-    start, stop = bounds(rows, row)
+    start, stop = span_of(rows, row)
     where = rows.where[start:stop] if rows.starts.size > 0 else rows.where
     combine(found, rows.u[start:stop], matrix, where, stop - start, found.size)
 
@@ -128,7 +128,7 @@ def difference(chunk: Chunk, row: int, full: Floats) -> Difference:
 
 
 @inner
-def spread(chunk: Chunk, row: int, found: Any) -> None:
+def dense_row(chunk: Chunk, row: int, found: Any) -> None:
     """A row of a chunk as a dense vector; where that is shorter, its first features are taken."""
     n, width = found.size, chunk.where.size
     if chunk.starts.size == 0:
