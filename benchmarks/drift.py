@@ -39,8 +39,8 @@ from river import forest, linear_model, multiclass, neighbors, tree
 from benchmarks.drift_streams import streams
 from benchmarks.tracking_tables import markdown_table
 from metrack import DriftKNN
+from metrack.engine.ensemble.units import own_units
 from metrack.engine.online.neighbour_votes import NeighbourVotes
-from metrack.engine.online.own_units import own_units
 from metrack.estimators.choosing.pairing import next_refresh
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"

@@ -264,7 +264,7 @@ def loss(found, rows, pool):
     experts = new_experts(np.full(len(two), FOREVER), TRACKING.combiner)
     state = State(experts, COUNTERS(), PAGE_HINKLEY(), new_scores())
     told = Told(np.empty(len(q)), np.empty(0), np.empty(len(q)))
-    roster = Roster(0, len(two), 0)
+    roster = Roster(0, len(two))
     combine(state, TRACKING, roster, Predictions(q, mu), found.y, np.empty(0), told)
     if not found.stream.few_alike:
         return float(np.log(told.losses.mean()))

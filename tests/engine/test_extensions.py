@@ -12,18 +12,12 @@ from metrack.engine.ensemble.combiners.protocol import Combiner, nothing_to_acti
 from metrack.engine.learners.mirror import CONSTANT, Ladder, MirrorBank, Rule
 from metrack.engine.numerics import losses
 from metrack.engine.numerics.divergences import BURG
-from metrack.engine.numerics.factored import Factored, mixture_of
+from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import inner
 from metrack.engine.numerics.losses import HINGE
 from metrack.engine.numerics.steps import IMPLICIT
 from metrack.engine.representations import protocol
-from metrack.engine.representations.protocol import (
-    Entries,
-    Representation,
-    always_room,
-    constant_rho,
-    nothing_truncated,
-)
+from metrack.engine.representations.protocol import Entries, Representation
 from metrack.evaluate import comparator_losses
 from tests.engine.ensemble.given import dense, ensemble_of, mixture
 
@@ -124,10 +118,6 @@ class Scratch(NamedTuple):
     image: np.ndarray  # Mu
 
 
-def new_matrices(n_learners, n_features, geometry, identity):
-    return Matrices(np.tile(np.eye(n_features), (n_learners, 1, 1)), np.ones(n_learners))
-
-
 @inner
 def matrix_distance(learners, scratch, j, geometry, u):
     q = 0.0
@@ -151,11 +141,6 @@ def matrix_update(learners, scratch, j, geometry, u, step):
 
 
 @inner
-def matrix_norm(learners, u):
-    return u.norm2
-
-
-@inner
 def matrix_copy(learners, source, target):
     for i in range(learners.matrix.shape[1]):
         for k in range(learners.matrix.shape[1]):
@@ -163,60 +148,36 @@ def matrix_copy(learners, source, target):
     learners.mu[target] = learners.mu[source]
 
 
-@inner
-def never_full(learners, capacity):
-    return False
+class OfMatrices(Representation):
+    def new_learners(self, n_learners, n_features, geometry, identity):
+        return Matrices(np.tile(np.eye(n_features), (n_learners, 1, 1)), np.ones(n_learners))
+
+    def make_scratch(self, learners, n_features):
+        return Scratch(np.empty(n_features))
+
+    def widen(self, learners, new, geometry):
+        n = learners.matrix.shape[1]
+        wider = self.new_learners(len(learners.mu), new.matrix.shape[1], geometry, True)
+        wider.matrix[:, :n, :n] = learners.matrix
+        return learners._replace(matrix=wider.matrix)
+
+    def adopt(self, source, new, geometry):
+        matrices = np.array([metric.matrix() for metric in source.metrics()])
+        return self.widen(Matrices(matrices, source.mu), new, geometry)
+
+    def check(self, learners, geometry, n_features):
+        if geometry.divergence != BURG:
+            raise ValueError("matrices are for the Burg divergence alone")
+
+    def entries(self, learners, j, geometry):
+        return Entries(learners.matrix[j], 1.0)
+
+    def metric(self, learners, j, geometry, unit):
+        values, vectors = np.linalg.eigh(learners.matrix[j])
+        return Factored(values[::-1] / unit, vectors.T[::-1], 0.0)
 
 
-def matrix_metric(learners, j, geometry, unit):
-    values, vectors = np.linalg.eigh(learners.matrix[j])
-    return Factored(values[::-1] / unit, vectors.T[::-1], 0.0)
-
-
-def matrix_mixture(learners, p, geometry, unit):
-    metrics = [matrix_metric(learners, j, geometry, unit) for j in range(len(p))]
-    return mixture_of(metrics, p, geometry.capacity)
-
-
-def widen_matrices(learners, new, geometry):
-    n = learners.matrix.shape[1]
-    wider = new_matrices(len(learners.mu), new.matrix.shape[1], geometry, True)
-    wider.matrix[:, :n, :n] = learners.matrix
-    return learners._replace(matrix=wider.matrix)
-
-
-def adopt_matrices(source, new, geometry):
-    matrices = np.array([metric.matrix() for metric in source.metrics()])
-    return widen_matrices(Matrices(matrices, source.mu), new, geometry)
-
-
-def check_matrices(learners, geometry, n_features):
-    if geometry.divergence != BURG:
-        raise ValueError("matrices are for the Burg divergence alone")
-
-
-MATRICES = Representation(
-    name="matrices",
-    kind=Matrices,
-    squared_distance=matrix_distance,
-    update=matrix_update,
-    step_norm=matrix_norm,
-    copy_learner=matrix_copy,
-    is_full=never_full,
-    new_learners=new_matrices,
-    make_scratch=lambda learners, n_features: Scratch(np.empty(n_features)),
-    grow=always_room,
-    widen=widen_matrices,
-    adopt=adopt_matrices,
-    check=check_matrices,
-    entries=lambda learners, j, geometry: Entries(learners.matrix[j], 1.0),
-    metric=matrix_metric,
-    mixture=matrix_mixture,
-    density=lambda learners, j, geometry: float(np.mean(learners.matrix[j] != 0.0)),
-    truncated_mass=nothing_truncated,
-    rho_for_length=constant_rho,
-    cheap=False,
-)
+MATRICES = OfMatrices("matrices", Matrices, matrix_distance, matrix_update, matrix_copy)
 
 
 def test_a_representation_from_outside():

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from metrack.engine.ensemble.units import own_units
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.online.neighbour_votes import NeighbourVotes, Parts
-from metrack.engine.online.own_units import own_units
 from metrack.estimators.bases.linear import FrozenMetric
 from metrack.estimators.bases.threads import exclusive, one_blas_thread, when_fitted
 from metrack.estimators.bases.unchanged import unchanged_on_error

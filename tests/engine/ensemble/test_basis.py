@@ -10,7 +10,7 @@ from metrack.engine.ensemble import basis
 from metrack.engine.ensemble.ensemble import Ensemble
 from metrack.engine.ensemble.space import Space
 from metrack.engine.ensemble.views import AS_THEY_COME
-from metrack.engine.learners import additive, gradient, moment
+from metrack.engine.learners import additive, gradient
 from metrack.engine.learners.additive import AdditiveBank
 from metrack.engine.learners.blocks import block_at
 from metrack.engine.learners.gradient import GradientBank
@@ -38,12 +38,11 @@ WIDE_PACE = Pace(
     window=np.array([1, 64]),
     outside=np.array([1.0, 1.0]),
 )
-MEMORIES = moment.Pace(np.array([50.0]))
+MEMORIES = np.array([50.0])
 ADDING = additive.Pace(rate=np.array([0.3, 0.05]), forgets=np.array([0.01, 0.04]))
 GRADIENT = gradient.Pace(
     rate=np.array([0.05, 0.1]),
     window=np.array([64, 0]),
-    balanced=np.array([False, True]),
     mean=np.array([20.0, 100.0]),
     replays=np.array([2, 1]),
 )

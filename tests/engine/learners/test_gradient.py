@@ -24,7 +24,6 @@ N, EVERY = 5, 16
 PACE = Pace(
     rate=np.array([0.05, 0.1, 0.02]),
     window=np.array([64, 0, 0]),
-    balanced=np.array([False, True, False]),
     mean=np.array([1.0, 200.0, 50.0]),
     replays=np.array([2, 2, 1]),
 )
@@ -126,7 +125,7 @@ def textbook(u, y, rate, mean):
 def test_learners_are_the_textbooks():
     u, y = stream(200)
     u *= np.sqrt(0.4)
-    pace = Pace(np.array([1e-3]), np.array([8]), np.array([False]), np.array([40.0]), np.array([0]))
+    pace = Pace(np.array([1e-3]), np.array([8]), np.array([40.0]), np.array([0]))
     ensemble, done = tracker(pace=pace), 0
     for end, averaged in textbook(u, y, 1e-3, 40.0):
         observe(ensemble, u[done:end], y[done:end])

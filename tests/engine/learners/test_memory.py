@@ -107,21 +107,19 @@ def test_room_for_the_past_grows_as_pairs_come():
     np.testing.assert_array_equal(memory.past.whole[0, :30], longer[y > 0.0])
 
 
-def test_balanced_draws_take_half_of_each_kind():
+def test_draws_of_all_the_past_take_half_of_each_kind():
     past, found = new_past(64, 1), new_minibatch(32, 1)
     remembered(past, range(50), np.where(np.arange(50) < 3, 1.0, -1.0))
-    draw_past(past, True, 7, found)
+    draw_past(past, 7, found)
     assert (found.y > 0).sum() == 16
     assert set(found.u[found.y > 0, 0]) <= {0.0, 1.0, 2.0}
-    draw_past(past, False, 7, found)
-    assert (found.y > 0).sum() < 12  # of 32, where 2 are expected
 
 
 def test_where_there_is_one_kind_it_is_drawn():
     past, found = new_past(4, 1), new_minibatch(6, 1)
-    draw_past(past, True, 0, found)
+    draw_past(past, 0, found)
     assert not found.y.any()  # nothing yet: a pair that asks for nothing
-    draw_past(remembered(past, [5], [-1.0]), True, 0, found)
+    draw_past(remembered(past, [5], [-1.0]), 0, found)
     assert (found.y == -1.0).all()
 
 
@@ -136,7 +134,7 @@ def test_drawn_pairs_are_as_long_as_they_were(width):
     chunk = chunk_of(np.zeros((0, 3)), np.zeros(0), 9, np.zeros(0))
     found, material = new_minibatch(16, width), Material(chunk, memory.recent, memory.past)
     for draw in (
-        lambda: draw_past(memory.past, False, 3, found),
+        lambda: draw_past(memory.past, 3, found),
         lambda: draw_recent(material, 0, 9, 3, found),
     ):
         draw()

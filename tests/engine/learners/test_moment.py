@@ -12,7 +12,6 @@ from metrack.engine.learners.moment import (
     OFTEN,
     PLAIN,
     MomentBank,
-    Pace,
     forms,
     radius,
 )
@@ -20,7 +19,7 @@ from tests.engine.ensemble.given import dense, ensemble_of, mixture, observe, sp
 from tests.reference import kinds as textbook
 
 N = 5
-PACE = Pace(np.array([30.0, 400.0]))
+MEMORIES = np.array([30.0, 400.0])
 
 
 def stream(n_pairs=330, n=N, seed=0):
@@ -34,7 +33,7 @@ def stream(n_pairs=330, n=N, seed=0):
 
 
 def tracker(n=N, scaled=False):
-    return ensemble_of(n, [MomentBank(n, PACE)], scaled=scaled)
+    return ensemble_of(n, [MomentBank(n, MEMORIES)], scaled=scaled)
 
 
 def blocks(n_pairs, longest=OFTEN):
@@ -47,8 +46,8 @@ def blocks(n_pairs, longest=OFTEN):
 
 def test_blocks_grow_until_there_are_as_many_pairs_as_features():
     assert blocks(300) == [(0, 8), (8, 16), (16, 32), (32, 64), (64, 128), (128, 192), (192, 256)]
-    assert [MomentBank(n, PACE).recent for n in (3, 32, 33)] == [64, 64, 128]
-    assert [MomentBank(n, PACE, every=100).recent for n in (3, 64, 65)] == [128, 128, 256]
+    assert [MomentBank(n, MEMORIES).recent for n in (3, 32, 33)] == [64, 64, 128]
+    assert [MomentBank(n, MEMORIES, every=100).recent for n in (3, 64, 65)] == [128, 128, 256]
 
 
 def test_metrics_are_the_textbooks():
@@ -57,7 +56,7 @@ def test_metrics_are_the_textbooks():
     observe(ensemble, u, y)
     learned = whole[-1][1]
     found = ensemble.banks[0].learners.metric
-    for k, memory in enumerate(PACE.memory):
+    for k, memory in enumerate(MEMORIES):
         book = textbook.DenseMoments(memory).metrics(u[:learned], y[:learned], whole)
         np.testing.assert_allclose(found[2 * k : 2 * k + 2], book, rtol=1e-8, atol=1e-10)
 
@@ -67,7 +66,7 @@ def test_a_block_is_predicted_by_the_pairs_before_it():
     y, said, whole = np.sign(y), [], blocks(len(y))
     tracker().observe(dense(u, y), np.empty(0), said)
     found = Predictions(*map(np.concatenate, zip(*(bank for bank, *_ in said), strict=True)))
-    for k, memory in enumerate(PACE.memory):
+    for k, memory in enumerate(MEMORIES):
         q = np.tile((u**2).sum(axis=1)[:, None], 2)  # plain distance at first
         for i, (_, learned) in enumerate(whole):
             metrics = textbook.DenseMoments(memory).metrics(
@@ -179,15 +178,15 @@ def test_with_more_features_it_goes_on():
 
 
 def test_a_state_of_other_learners_is_refused():
-    bank = MomentBank(N, PACE)
-    bank.pace = Pace(np.array([30.0]))
+    bank = MomentBank(N, MEMORIES)
+    bank.memory = np.array([30.0])
     with pytest.raises(ValueError, match="1 memories for 4 moment learners"):
         bank.check(N)
-    bank = MomentBank(N, PACE)
-    bank.calibration = MomentBank(N, Pace(np.array([30.0]))).calibration
+    bank = MomentBank(N, MEMORIES)
+    bank.calibration = MomentBank(N, np.array([30.0])).calibration
     with pytest.raises(ValueError, match="2 scales of moment learners, expected 4"):
         bank.check(N)
-    bank = MomentBank(N, PACE)
+    bank = MomentBank(N, MEMORIES)
     bank.learners.scatter[1, 0, 2, 2] = -1.0
     with pytest.raises(ValueError, match="negative eigenvalues"):
         bank.check(N)

@@ -23,22 +23,8 @@ def sweep(
 ) -> float:
     """Project once on each constraint, in order; M, slacks and dual change.
 
-    Parameters
-    ----------
-    M : array (n_features, n_features)
-    u : array (n_pairs, n_features)
-        Differences, none of them 0.
-    signs, slacks, dual : array (n_pairs,)
-    gamma : float
-        Price of slack; infinite for none.
-    order : array (n_features,)
-        0, 1, ...
-    work : array (n_features,)
-
-    Returns
-    -------
-    float
-        Sum of the changes of ``dual``.
+    Rows of ``u`` are differences, none of them 0; ``gamma`` is infinite where there is no slack;
+    ``order`` is 0, 1, ... and ``work`` working memory. Returns the sum of the changes of ``dual``.
     """
     n = M.shape[0]
     share = gamma / (gamma + 1.0) if gamma < float("inf") else 1.0

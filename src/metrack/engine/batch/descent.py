@@ -25,16 +25,8 @@ def minimise(
 ) -> Found:
     """Descend until the caller is content, or ``max_iter``, or rounding hides the way down.
 
-    Parameters
-    ----------
-    objective : callable
-        Value and gradient at a point, an array of any shape.
-    x : array
-        Where to start.
-    max_iter : int
-    report : callable
-        Gets each iteration's number and value, and ends the descent by returning True. The
-        objective was last called at the iteration's point.
+    ``report`` gets each iteration's number and value, and ends the descent by returning True. The
+    objective, value and gradient at a point, was last called at the iteration's point.
     """
     shape, n_iter, done = x.shape, 0, False
 

@@ -12,11 +12,12 @@ found block by block at every step. No more than a block of distances is ever he
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrack.engine.numerics.kernels import Floats, Ints, inner, kernel, reduction
+from metrack.engine.numerics.kernels import Floats, Ints, inner, kernel, reduction, square_distance
 
 Places = NDArray[np.int32]
 
@@ -26,22 +27,24 @@ MOST = 20_000_000  # near pairs kept
 ROOM = 0.2  # pairs are kept up to this share above a squared distance that matters
 
 
+class Targets(NamedTuple):
+    """The targets of each point, the first ``n`` of a row, and what was measured of them last."""
+
+    given: Ints
+    n: Ints
+    order: Ints  # by distance
+    limits: Floats  # 1 + d_ij of each in that order
+    sums: Floats  # of the limits from each on
+    hits: Ints  # points that are impostors for all from each on
+    reach: Floats  # the farthest limit of each point
+
+
 class Impostors:
     """The objective of large-margin neighbours, as a function of L.
 
     The sum over points i and their targets j of ``pull`` d_ij, and of ``1 - pull`` times the sum of
-    1 + d_ij - d_il over impostors l.
-
-    Parameters
-    ----------
-    X : array (n_points, n_features)
-        Points in the order of their classes.
-    ends : array (n_classes,)
-        Where each class ends.
-    targets : array (n_points, n_neighbors)
-    n_targets : array (n_points,)
-        How many of a row's targets there are.
-    pull : float
+    1 + d_ij - d_il over impostors l. X are points in the order of their classes, of which each ends
+    at one of ``ends``; each point has its first ``n_targets`` of a row of ``targets``.
     """
 
     def __init__(
@@ -50,11 +53,10 @@ class Impostors:
         self.X, self.ends, self.pull, self.most = X, ends, pull, most
         self.targets, self.n_targets = targets, n_targets
         n_points, k = targets.shape
-        self.order = np.empty((n_points, k), np.int64)
-        self.limits = np.empty((n_points, k))
-        self.sums = np.empty((n_points, k + 1))
-        self.hits = np.empty((n_points, k), np.int64)
-        self.reach = np.empty(n_points)  # the farthest limit of each point
+        order, hits = np.empty((2, n_points, k), np.int64)
+        limits, sums = np.empty((n_points, k)), np.empty((n_points, k + 1))
+        reach = np.empty(n_points)
+        self.measured = Targets(targets, n_targets, order, limits, sums, hits, reach)
         self.pairs: Places | None = None
         self.share = ROOM
         self.n_near = 0  # near pairs when last they were too many to keep
@@ -65,27 +67,15 @@ class Impostors:
         """The objective at L, and its slope there."""
         Z = self.X @ L.T
         slopes = np.zeros_like(Z)
-        self.hits[:] = 0
-        pulled = measure_targets(
-            Z, self.targets, self.n_targets, self.order, self.limits, self.sums, self.reach
-        )
+        self.measured.hits[:] = 0
+        pulled = measure_targets(Z, self.measured)
         pushed, self.n_active = 0.0, 0
         weight = 1.0 - self.pull
         for pairs in self._near(Z):
-            cost, n = push(
-                Z,
-                pairs,
-                self.n_targets,
-                self.limits,
-                self.sums,
-                self.reach,
-                self.hits,
-                slopes,
-                weight,
-            )
+            cost, n = push(Z, pairs, self.measured, slopes, weight)
             pushed += cost
             self.n_active += n
-        attract(Z, self.order, self.n_targets, self.hits, slopes, self.pull, weight)
+        attract(Z, self.measured, slopes, self.pull, weight)
         return self.pull * pulled + weight * pushed, 2.0 * (slopes.T @ self.X)
 
     def _near(self, Z: Floats) -> Iterator[Places]:
@@ -97,14 +87,14 @@ class Impostors:
             yield self.pairs
             return
         self.n_near = 0
-        for pairs in self._search(Z, (1.0 + 1e-9) * self.reach):
+        for pairs in self._search(Z, (1.0 + 1e-9) * self.measured.reach):
             self.n_near += len(pairs)
             yield pairs
 
     def _keep(self, Z: Floats) -> Places | None:
         """Near pairs with room to spare, unless they are too many."""
         found, n = [np.empty((0, 2), np.int32)], 0
-        reach = (1.0 + self.share) * self.reach
+        reach = (1.0 + self.share) * self.measured.reach
         for pairs in self._search(Z, reach):
             n += len(pairs)
             if n > self.most:
@@ -117,7 +107,7 @@ class Impostors:
     def _may_miss(self, Z: Floats) -> bool:
         """Whether a pair that was not near may be near now, by the triangle inequality."""
         moved = np.sqrt(np.einsum("ij,ij->i", Z - self.Z, Z - self.Z))
-        now = np.sqrt(self.reach) + moved + moved.max()
+        now = np.sqrt(self.measured.reach) + moved + moved.max()
         return bool((now > self.room)[self.n_targets > 0].any())
 
     def _search(self, Z: Floats, reach: Floats) -> Iterator[Places]:
@@ -179,25 +169,14 @@ def list_near(
 
 
 @kernel
-def measure_targets(
-    Z: Floats,
-    targets: Ints,
-    n_targets: Ints,
-    order: Ints,
-    limits: Floats,
-    sums: Floats,
-    reach: Floats,
-) -> float:
-    """Sort targets by distance; returns the sum of all.
-
-    ``limits[i, p]`` is 1 + d_ij of the target j = ``order[i, p]``, ``sums[i, p]`` the sum of the
-    limits from p on, and ``reach[i]`` the last of them.
-    """
+def measure_targets(Z: Floats, targets: Targets) -> float:
+    """Sort targets by distance; returns the sum of all."""
+    order, limits, sums = targets.order, targets.limits, targets.sums
     total = 0.0
     for i in range(Z.shape[0]):
-        k = n_targets[i]
+        k = targets.n[i]
         for p in range(k):
-            j = targets[i, p]
+            j = targets.given[i, p]
             d = square_distance(Z[i], Z[j], Z.shape[1])
             total += d
             q = p
@@ -208,42 +187,30 @@ def measure_targets(
         sums[i, k] = 0.0
         for p in range(k - 1, -1, -1):
             sums[i, p] = sums[i, p + 1] + limits[i, p]
-        reach[i] = limits[i, k - 1] if k > 0 else 0.0
+        targets.reach[i] = limits[i, k - 1] if k > 0 else 0.0
     return total
 
 
 @kernel
 def push(
-    Z: Floats,
-    pairs: Places,
-    n_targets: Ints,
-    limits: Floats,
-    sums: Floats,
-    reach: Floats,
-    hits: Ints,
-    slopes: Floats,
-    weight: float,
+    Z: Floats, pairs: Places, targets: Targets, slopes: Floats, weight: float
 ) -> tuple[float, int]:
     """What the impostors among near pairs cost, and how many pairs have one.
 
-    ``hits[i, p]`` counts those that are impostors for the targets from p on; ``slopes`` gets their
-    part of the slope.
+    They are counted in ``hits``; ``slopes`` gets their part of the slope.
     """
     cost, n_active = 0.0, 0
     for e in range(pairs.shape[0]):
         a, b = pairs[e, 0], pairs[e, 1]
         d = square_distance(Z[a], Z[b], Z.shape[1])
         n_triplets = 0
-        if d < reach[a]:
-            p = rank(limits[a], d)
-            hits[a, p] += 1
-            cost += sums[a, p] - (n_targets[a] - p) * d
-            n_triplets += n_targets[a] - p
-        if d < reach[b]:
-            p = rank(limits[b], d)
-            hits[b, p] += 1
-            cost += sums[b, p] - (n_targets[b] - p) * d
-            n_triplets += n_targets[b] - p
+        for i in (a, b):
+            if d < targets.reach[i]:
+                p = rank(targets.limits[i], d)
+                n_above = targets.n[i] - p
+                targets.hits[i, p] += 1
+                cost += targets.sums[i, p] - n_above * d
+                n_triplets += n_above
         if n_triplets > 0:
             n_active += 1
             add_difference(slopes[a], slopes[b], -weight * n_triplets, Z[a], Z[b], Z.shape[1])
@@ -251,15 +218,13 @@ def push(
 
 
 @kernel
-def attract(
-    Z: Floats, order: Ints, n_targets: Ints, hits: Ints, slopes: Floats, pull: float, weight: float
-) -> None:
+def attract(Z: Floats, targets: Targets, slopes: Floats, pull: float, weight: float) -> None:
     """Add the targets' part of the slope: what pulls them always, and for each impostor."""
     for i in range(Z.shape[0]):
         n_impostors = 0
-        for p in range(n_targets[i]):
-            j = order[i, p]
-            n_impostors += hits[i, p]
+        for p in range(targets.n[i]):
+            j = targets.order[i, p]
+            n_impostors += targets.hits[i, p]
             factor = pull + weight * n_impostors
             add_difference(slopes[i], slopes[j], factor, Z[i], Z[j], Z.shape[1])
 
@@ -271,16 +236,6 @@ def rank(limits: Floats, d: float) -> int:
     while limits[p] <= d:
         p += 1
     return p
-
-
-@reduction
-def square_distance(a: Floats, b: Floats, n: int) -> float:
-    """Squared Euclidean distance of the first n entries."""
-    total = 0.0
-    for i in range(n):
-        u = a[i] - b[i]
-        total += u * u
-    return total
 
 
 @reduction

@@ -26,18 +26,20 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from metrack.engine.learners.blocks import EARLY, SHORT
 from metrack.engine.learners.memory import new_buffer, store
 from metrack.engine.numerics.factored import Factored, OnFrame, metric_values, root
 from metrack.engine.numerics.frame import Frame
 from metrack.engine.numerics.kernels import Floats, Ints, dot, kernel
 from metrack.engine.numerics.pairs import Chunk, times
-from metrack.engine.numerics.records import TINY, floats
+from metrack.engine.numerics.records import TINY, check_shapes, floats
 
-EVERY = 512  # pairs of a block, from some time on
-LAST = 64  # pairs at its end in which new directions are looked for; of the first blocks the most
+EVERY = EARLY  # pairs between renewals, from then on
+LAST = (
+    SHORT  # pairs at its end in which new directions are looked for; of the first blocks the most
+)
 NEW = 12  # one in so many directions may be new in a block, where there is no room for more
-MEMORY = 512.0  # pairs that variances rest on
-KEPT = 1.0 - 1.0 / MEMORY
+KEPT = 1.0 - 1.0 / EVERY  # variances rest on as many pairs
 GONE = 1e-6  # a direction of which no more is left is none: rounding would choose it
 NOTHING = 1e-10  # a share of the variance that may be rounding's
 
@@ -51,14 +53,7 @@ class Directions(NamedTuple):
 
 
 class Basis:
-    """Directions that follow the stream, as this module says.
-
-    Parameters
-    ----------
-    n_features : int
-    width : int
-        How many directions.
-    """
+    """So many directions that follow the stream, as this module says."""
 
     STATE = ("directions",)
 
@@ -198,9 +193,7 @@ class Basis:
     def check(self) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
         expected = Basis(self.n_features, self.width).directions
-        for found, like, name in zip(self.directions, expected, Directions._fields, strict=True):
-            if found.shape != like.shape:
-                raise ValueError(f"basis.{name} is {found.shape}, expected {like.shape}")
+        check_shapes(self.directions, expected, "basis")
 
 
 def as_basis(u: Floats) -> Basis:

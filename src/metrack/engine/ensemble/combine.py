@@ -1,9 +1,8 @@
 """The pass that weighs: from what learners of all banks predicted to what the ensemble puts out.
 
 A round is: experts activated -> probabilities -> prediction -> its loss, and whether losses have
-risen -> what each expert lost -> weights. Experts are the learners of all banks: those that are
-always on first, then level by level of the cover, within a level bank by bank. So the active ones
-are the first, and new levels come last.
+risen -> what each expert lost -> weights. Experts are the learners of all banks, bank by bank, or
+of one bank on the cover, level by level: there the active ones are the first, new levels come last.
 """
 
 import math
@@ -13,7 +12,6 @@ import numpy as np
 
 from metrack.engine.ensemble.combiners.alone import ALONE
 from metrack.engine.ensemble.combiners.protocol import (
-    RECORDS,
     Activation,
     activate,
     combiner_of,
@@ -25,9 +23,9 @@ from metrack.engine.ensemble.scores import Scores, record
 from metrack.engine.learners.bank import FOREVER, Predictions
 from metrack.engine.learners.cover import activated_levels, active_levels, time_on_cover
 from metrack.engine.numerics.kernels import Floats, Record, fill, inner, kernel
-from metrack.engine.numerics.losses import LOGISTIC, LOSSES, Kind, gradient, loss, shortfall
+from metrack.engine.numerics.losses import LOGISTIC, Kind, gradient, loss, shortfall
 from metrack.engine.numerics.pairs import sign
-from metrack.engine.numerics.records import TINY, Choice, Number, Structure, counts, floats
+from metrack.engine.numerics.records import Structure, counts, floats
 
 AVERAGE, SAMPLE, BEST = range(3)
 OUTPUTS = {"average": AVERAGE, "sample": SAMPLE, "best": BEST}
@@ -39,19 +37,18 @@ WEIGHT_LOSSES = {"capped": CAPPED, "logistic": SQUASHED, "linear": LINEAR}
 class Combination(NamedTuple):
     """How experts are combined; by default there is one."""
 
-    loss: Annotated[Kind, Choice(LOSSES)]  # by which the ensemble's predictions are judged
-    combiner: Annotated[Any, Choice(RECORDS)] = ALONE.record
-    output: Annotated[int, Choice(OUTPUTS)] = AVERAGE
-    weight_loss: Annotated[int, Choice(WEIGHT_LOSSES)] = CAPPED  # what the combiner is told
-    cap: Annotated[float, Number(TINY)] = 2.0  # of losses that it is told
+    loss: Kind  # by which the ensemble's predictions are judged
+    combiner: Any = ALONE.record
+    output: int = AVERAGE
+    weight_loss: int = CAPPED  # what the combiner is told
+    cap: float = 2.0  # of losses that it is told
 
 
 class Roster(NamedTuple):
     """Which experts there are."""
 
     first_interval: int  # of the dyadic cover; 0: all experts are always on
-    n_always_on: int  # experts that are not on the cover
-    n_per_level: int  # experts on each level of the cover
+    n_always_on: int  # 0 on the cover
 
 
 class ExpertState(NamedTuple):
@@ -117,7 +114,7 @@ def combine(
     ``draws`` are uniform numbers, one a pair, for the output that samples.
     """
     experts, counters, p = state.experts, state.counters[0], state.experts.p
-    weighing = roster.n_per_level > 0 or roster.n_always_on > 1
+    weighing = roster.first_interval > 0 or roster.n_always_on > 1
     for row in range(y.size):
         weight = min(abs(y[row]), 1.0)
         counters.pairs += 1
@@ -157,13 +154,12 @@ def effective_window(length: Floats, p: Floats, n: int) -> float:
 @inner
 def _activate(experts: ExpertState, combiner: Any, roster: Roster, t: int) -> int:
     """Start experts whose time has come; returns how many are active."""
-    n, started, tau = roster.n_always_on, 0, t
+    n, started, tau = roster.n_always_on, roster.n_always_on if t == 1 else 0, t
     if roster.first_interval > 0:
         tau = time_on_cover(t, roster.first_interval)
-        n += roster.n_per_level * active_levels(tau, roster.first_interval)
-        started = roster.n_per_level * activated_levels(tau, roster.first_interval)
-    first = 0 if t == 1 else roster.n_always_on
-    for j in range(first, roster.n_always_on + started):
+        n = active_levels(tau, roster.first_interval)
+        started = activated_levels(tau, roster.first_interval)
+    for j in range(started):
         fill(experts.statistics[j], 0.0, experts.statistics.shape[1])
         activate(combiner, experts.statistics[j], Activation(experts.length[j], tau, n))
     return n

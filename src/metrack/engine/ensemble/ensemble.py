@@ -28,16 +28,8 @@ from metrack.engine.numerics.pairs import Pairs, PointPairs
 class Ensemble:
     """Spaces of learners, and how much each learner is trusted.
 
-    Parameters
-    ----------
-    n_features : int
-    spaces : sequence of Space
-        Those of differences, then those of the kernel.
-    views : sequence of str
-        How those of differences see them.
-    combination : Combination
-    kernel : KernelFeatures or None
-        With one, pairs are observed by their points, too.
+    Spaces of differences, which see them by ``views``, come before those of the kernel. With one,
+    pairs are observed by their points, too.
     """
 
     def __init__(
@@ -210,8 +202,7 @@ class Ensemble:
     def metric(self, expert: int) -> Factored:
         """Metric of an expert."""
         if len(self.banks) == 1:
-            _, j = self.experts.place_of(expert)
-            return self.banks[0].metric(j, self.spaces[0].unit)
+            return self.banks[0].metric(expert, self.spaces[0].unit)
         return self.mixture(np.eye(len(self.experts.known.length))[expert])
 
     def mixture(self, p: Floats) -> Factored:

@@ -24,14 +24,8 @@ from metrack.engine.numerics.kernels import Floats, Record
 class Experts:
     """The learners of banks under one combiner.
 
-    Experts that are always on come first, bank by bank; then those on the dyadic cover, level by
-    level. So the active ones are always the first, and new levels come last.
-
-    Parameters
-    ----------
-    banks : sequence of Bank
-        Those on the dyadic cover must have the same first interval.
-    combination : Combination
+    They come bank by bank; a bank on the dyadic cover stands alone, level by level. So the active
+    ones are always the first, and new levels come last.
     """
 
     STATE = ("known", "counters", "detector", "scores")
@@ -40,7 +34,7 @@ class Experts:
         self.banks = tuple(banks)
         self.combination = combination
         self.roster = _roster(self.banks)
-        if combiner_of(combination.combiner).own_rows > 0 and self.roster.n_per_level > 0:
+        if combiner_of(combination.combiner).own_rows > 0 and self.roster.first_interval > 0:
             raise ValueError("this combiner is for experts that are always on")
         self.known = new_experts(self._lengths(), combination.combiner)
         self.counters: Record = COUNTERS()
@@ -50,7 +44,8 @@ class Experts:
     def weigh(self, each: Sequence[Predictions], y: Floats, draws: Floats, windows: Floats) -> Told:
         """What the pass over some pairs tells, by what banks have predicted."""
         self._add()
-        predictions = each[0] if len(each) == 1 else self._side_by_side(each)
+        side_by_side = (np.concatenate(part, axis=1) for part in zip(*each, strict=True))
+        predictions = each[0] if len(each) == 1 else Predictions(*side_by_side)
         told = Told(np.empty(len(y)), windows, np.empty(0))
         state = State(self.known, self.counters, self.detector, self.scores)
         combine(state, self.combination, self.roster, predictions, y, draws, told)
@@ -65,52 +60,25 @@ class Experts:
 
     def _place(self, i: int) -> slice:
         """Where the i-th bank's learners are among the experts."""
-        bank, before = self.banks[i], self.banks[:i]
-        if bank.first_interval == 0:
-            start = sum(len(each.mu) for each in before if each.first_interval == 0)
-            return slice(start, start + len(bank.mu))
-        level = sum(each.first_interval > 0 for each in before)
-        return slice(self.roster.n_always_on + level, None, self.roster.n_per_level)
+        if self.roster.first_interval > 0:
+            return slice(None)
+        start = sum(len(each.mu) for each in self.banks[:i])
+        return slice(start, start + len(self.banks[i].mu))
 
     def named(self, of_banks: Sequence[str]) -> list[str]:
         """A name for each of the active experts: that of its bank."""
-        found = np.empty(sum(len(bank.mu) for bank in self.banks), dtype=object)
-        for i, name in enumerate(of_banks):
-            found[self._place(i)] = name
-        return [str(name) for name in found[: self.n_active]]
-
-    def _gathered(self, of_banks: Sequence[Floats]) -> Floats:
-        found = np.empty(sum(map(len, of_banks)))
-        for i, own in enumerate(of_banks):
-            found[self._place(i)] = own
-        return found
+        named = zip(self.banks, of_banks, strict=True)
+        return [name for bank, name in named for _ in bank.mu][: self.n_active]
 
     def _lengths(self) -> Floats:
         """Memory length of each expert."""
-        return self._gathered([bank.lengths for bank in self.banks])
-
-    def _side_by_side(self, each: Sequence[Predictions]) -> Predictions:
-        """The predictions of all banks, in the order of experts."""
-        shape = len(each[0].q), sum(one.q.shape[1] for one in each)
-        found = Predictions(np.empty(shape), np.empty(shape))
-        for i, one in enumerate(each):
-            found.q[:, self._place(i)] = one.q
-            found.mu[:, self._place(i)] = one.mu
-        return found
+        return np.concatenate([bank.lengths for bank in self.banks])
 
     def shares(self, p: Floats) -> list[Floats]:
         """Weights of the first experts, bank by bank; those of others are 0."""
         all_p = np.zeros(len(self.known.length))
         all_p[: len(p)] = p
         return [all_p[self._place(i)] for i in range(len(self.banks))]
-
-    def place_of(self, expert: int) -> tuple[int, int]:
-        """Of which bank an expert is, and which of its learners."""
-        for i in range(len(self.banks)):
-            places = range(len(self.known.length))[self._place(i)]
-            if expert in places:
-                return i, places.index(expert)
-        raise IndexError(f"expert {expert} of {len(self.known.length)}")
 
     @property
     def n_pairs(self) -> int:
@@ -145,7 +113,7 @@ class Experts:
     @property
     def mu(self) -> Floats:
         """Thresholds of all experts."""
-        return self._gathered([bank.mu for bank in self.banks])
+        return np.concatenate([bank.mu for bank in self.banks])
 
     @property
     def kinds(self) -> list[str]:
@@ -155,7 +123,7 @@ class Experts:
     @property
     def learning_rates(self) -> Floats:
         """Learning rates of the active experts."""
-        return self._gathered([bank.learning_rates for bank in self.banks])[: self.n_active]
+        return np.concatenate([bank.learning_rates for bank in self.banks])[: self.n_active]
 
     def continue_from(self, old: "Experts", counterparts: Sequence[Bank | None]) -> None:
         """Trust the experts that go on as they were trusted; others are trusted by none yet.
@@ -163,7 +131,7 @@ class Experts:
         Of each bank that goes on from one of the other's, that one is given.
         """
         # On a cover the other has had more levels; all of them go on.
-        lengths = self._gathered(
+        lengths = np.concatenate(
             [
                 before.lengths if before is not None and bank.first_interval else bank.lengths
                 for bank, before in zip(self.banks, counterparts, strict=True)
@@ -206,13 +174,9 @@ class Experts:
 
 
 def _roster(banks: Sequence[Bank]) -> Roster:
-    """The experts of banks, which share a cover if they are on one."""
-    on_cover = [bank for bank in banks if bank.first_interval > 0]
-    if len({(bank.first_interval, len(bank.lengths)) for bank in on_cover}) > 1:
-        found = [(bank.first_interval, len(bank.lengths)) for bank in on_cover]
-        raise ValueError(
-            f"banks on a cover with first intervals and levels {found}: they must agree"
-        )
-    n_always_on = sum(len(bank.mu) for bank in banks if bank.first_interval == 0)
-    first_interval = on_cover[0].first_interval if on_cover else 0
-    return Roster(first_interval, n_always_on, len(on_cover))
+    first_interval = max(bank.first_interval for bank in banks)
+    if first_interval == 0:
+        return Roster(0, sum(len(bank.mu) for bank in banks))
+    if len(banks) > 1:
+        raise ValueError(f"{len(banks)} banks on a cover: one alone is known there")
+    return Roster(first_interval, 0)

@@ -11,26 +11,19 @@ import numpy as np
 
 from metrack.engine.ensemble import landmarks
 from metrack.engine.ensemble.kernel_rule import KernelRule
+from metrack.engine.learners.blocks import LONG
 from metrack.engine.numerics.kernels import Floats
 from metrack.engine.numerics.pairs import Pairs, PointPairs
+from metrack.engine.numerics.records import check_shapes
 
-EVERY = 256  # pairs: how often it is asked whether points have moved away
+EVERY = LONG  # pairs: how often it is asked whether points have moved away
 DOUBLING_UP_TO = 1024  # pairs
 GAIN = 0.01  # so much more of points inside: landmarks move with them
 MOVED_AWAY = 0.05  # of what was inside of the landmarks' span: more than that is outside now
 
 
 class KernelFeatures:
-    """Features of a kernel, of one bandwidth for each space.
-
-    Parameters
-    ----------
-    n_features : int
-        Of points.
-    n_landmarks : int
-        At most; as many features.
-    rule : KernelRule
-    """
+    """Features of a kernel, of one bandwidth for each space, as many as there may be landmarks."""
 
     STATE = ("landmarks",)
 
@@ -91,8 +84,6 @@ class KernelFeatures:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
         m, n_spaces = self.n_landmarks, len(self.rule.gammas)
         expected = landmarks.no_landmarks(self.n_features, m, n_spaces)
-        for found, like, name in zip(self.landmarks, expected, expected._fields, strict=True):
-            if found.shape != like.shape:
-                raise ValueError(f"landmarks.{name} is {found.shape}, expected {like.shape}")
+        check_shapes(self.landmarks, expected, "landmarks")
         if self.landmarks.used[0] > m:
             raise ValueError(f"{self.landmarks.used[0]} landmarks of {m}")

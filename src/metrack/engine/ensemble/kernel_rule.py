@@ -23,22 +23,12 @@ COMPILED = {
 
 
 class KernelRule(NamedTuple):
-    """A kernel, and its bandwidths, side by side.
+    """A kernel, and its bandwidths, side by side."""
 
-    Attributes
-    ----------
-    function : str or callable
-        A name that `sklearn.metrics.pairwise.pairwise_kernels` knows, or a function of two points.
-    gammas : tuple of float
-        One for each space; 0: of a kernel without any, or what scikit-learn takes.
-    relative : bool
-        Gammas are in units of the data: their scale is found from the points.
-    degree, coef0 : float
-    """
-
+    # A name that scikit-learn's `pairwise_kernels` knows, or a function of two points.
     function: str | Callable[..., Any]
-    gammas: tuple[float, ...]
-    relative: bool
+    gammas: tuple[float, ...]  # one for each space; 0: there is none, or what scikit-learn takes
+    relative: bool  # gammas are in units of the data: their scale is found from the points
     degree: float
     coef0: float
 

@@ -31,7 +31,7 @@ from metrack.engine.ensemble.kernel_rule import (
     values,
 )
 from metrack.engine.numerics.kernels import Floats, Ints, combine, dot, inner, kernel
-from metrack.engine.numerics.pairs import Pairs
+from metrack.engine.numerics.pairs import Pairs, span_of, times
 from metrack.engine.numerics.records import TINY, counts, floats
 
 POINTS_PER_LANDMARK = 2  # of the latest ones that are kept: those of as many pairs
@@ -279,13 +279,9 @@ def _differences(
 @inner
 def _values_of(formula: Formula, rows: Pairs, row: int, known: Known, found: Floats) -> None:
     """K of a point and each landmark."""
-    n = rows.where.size
-    start, stop, where = row * n, (row + 1) * n, rows.where
-    if rows.starts.size > 0:
-        start, stop = rows.starts[row], rows.starts[row + 1]
-        where = rows.where[start:stop]
+    times(rows, row, known.points, found[: known.used])
+    start, stop = span_of(rows, row)
     point = rows.u[start:stop]
-    combine(found, point, known.points, where, point.size, known.used)
     square = dot(point, point, point.size)
     for j in range(known.used):
         found[j] = value(formula, found[j], square, known.squares[j])

@@ -18,13 +18,7 @@ SAME = 1e-9  # numbers that differ by less, relative to their size, are of the s
 
 
 class Marks:
-    """A number for each pair that is kept in any of some memories.
-
-    Parameters
-    ----------
-    n_features : int
-    memories : sequence of Memory
-    """
+    """A number for each pair that is kept in any of some memories."""
 
     def __init__(self, n_features: int, memories: Sequence[Memory]) -> None:
         last, kept = max(each.last for each in memories), max(each.kept for each in memories)

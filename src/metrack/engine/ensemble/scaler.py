@@ -5,10 +5,8 @@ import math
 import numpy as np
 
 from metrack.engine.numerics.kernels import Record, dot, inner, kernel
-from metrack.engine.numerics.pairs import Chunk, Pairs
+from metrack.engine.numerics.pairs import SMALLEST, Chunk, Pairs, span_of
 from metrack.engine.numerics.records import Structure, counts, floats
-
-SMALLEST = 1e-200  # a |u|^2 below this has lost its digits
 
 # What has been seen of the size of differences: pairs with x != z, and the mean |u|^2 over those.
 SCALER = Structure(moved=counts(1), mean_square=floats(1, least=0.0))
@@ -42,10 +40,7 @@ def to_scale(scaler: Record, pairs: Pairs, spread: float, seen: int) -> Chunk:
 @kernel
 def _to_scale(scaler: Record, pairs: Pairs, spread: float, chunk: Chunk) -> None:
     for row in range(pairs.y.size):
-        if pairs.starts.size == 0:
-            start, stop = row * pairs.where.size, (row + 1) * pairs.where.size
-        else:
-            start, stop = pairs.starts[row], pairs.starts[row + 1]
+        start, stop = span_of(pairs, row)
         before = pairs.u[start:stop]
         norm2 = dot(before, before, before.size)
         chunk.norm2[row] = norm2

@@ -12,8 +12,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from metrack.engine.numerics.factored import Factored
-from metrack.engine.numerics.kernels import Floats, inner, kernel, mix
-from metrack.engine.numerics.pairs import Chunk, Difference, difference, rest
+from metrack.engine.numerics.kernels import Floats, kernel, mix
+from metrack.engine.numerics.pairs import Chunk, difference, rest
 from metrack.engine.numerics.records import floats
 
 SHARE = 0.1  # of the effective window
@@ -89,13 +89,7 @@ def follow(similar: Similar, chunk: Chunk, memories: Floats, full: Floats) -> No
         if chunk.y[row] > 0.0:
             kept = 1.0 - 1.0 / memories[row]
             weight = chunk.y[row]
-            _add(similar, u, kept, weight)
+            for i in range(full.size):
+                mix(kept, similar.scatter[i], weight * u.full[i], u.full, full.size)
             beyond = weight * rest(chunk.whole, row, u.norm2)
             similar.outside[0] = kept * similar.outside[0] + beyond
-
-
-@inner
-def _add(similar: Similar, u: Difference, kept: float, weight: float) -> None:
-    scatter, n = similar.scatter, u.full.size
-    for i in range(n):
-        mix(kept, scatter[i], weight * u.full[i], u.full, n)

@@ -18,9 +18,8 @@ from metrack.engine.learners.memory import Memory
 from metrack.engine.learners.replay import Material
 from metrack.engine.numerics.factored import Factored, metric_values, nearest_metric
 from metrack.engine.numerics.kernels import Floats, Record
-from metrack.engine.numerics.pairs import Chunk, Pairs
+from metrack.engine.numerics.pairs import UNIT, Chunk, Pairs
 
-SPREAD = 2.0  # mean |u|^2 where units are automatic: a pair's weight beside the threshold's
 KEPT = 1024  # pairs of each kind that are kept of all the past
 
 
@@ -32,18 +31,10 @@ class Learned(NamedTuple):
 
 
 class Space:
-    """Banks of learners on the same features.
+    """Banks of learners on the same features, or on a basis as wide as the widest of them.
 
-    Parameters
-    ----------
-    n_features : int
-    banks : sequence of Bank
-    scaled : bool
-        Pairs are scaled to a mean |u|^2 of SPREAD.
-    basis : Basis or None
-        As wide as the widest bank. None: learners work on all features.
-    neighbours : bool
-        Whether the covariance of similar pairs is kept, for `neighbours`.
+    If ``scaled``, pairs have a mean |u|^2 of UNIT. The covariance of similar pairs is kept if
+    `neighbours` is to be asked for.
     """
 
     STATE = ("scaler", "similar")
@@ -58,7 +49,7 @@ class Space:
     ) -> None:
         self.n_features = n_features
         self.banks = tuple(banks)
-        self.spread = SPREAD if scaled else 0.0
+        self.spread = UNIT if scaled else 0.0
         self.basis = basis
         self.scaler: Record = scaler.SCALER()
         remembers = any(bank.remembers for bank in banks)

@@ -25,6 +25,7 @@ from metrack.engine.numerics.records import counts, floats
 CLIP = 9.0  # times the mean square: three standard deviations
 LEAST_SHARE = 1.0 / 4096.0  # of a difference in the mean square
 SMALLEST = 1e-300  # of a square: one below has lost its digits
+ROUNDING = 1e-12  # a spread of less, beside the largest number, is none
 
 
 class Units(NamedTuple):
@@ -42,6 +43,16 @@ def new_units(n_features: int) -> Units:
 def scales(units: Units) -> Floats:
     """What a difference is divided by; 1 where none was seen."""
     return np.where(units.square > 0.0, np.sqrt(units.square), 1.0)
+
+
+def own_units(points: Floats) -> Floats:
+    """One over each feature's standard deviation among some points; 1 where it is constant."""
+    largest = np.abs(points).max(axis=0)
+    unit = np.where(largest > 0.0, largest, 1.0)
+    spread = np.std(points / unit, axis=0) * unit  # squares of the largest numbers stay finite
+    varies = spread > ROUNDING * largest
+    units: Floats = np.divide(1.0, spread, where=varies, out=np.ones_like(spread))
+    return units
 
 
 def in_own_units(units: Units, pairs: Pairs) -> Pairs:

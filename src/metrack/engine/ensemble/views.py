@@ -13,14 +13,7 @@ VIEWS = (AS_THEY_COME, OWN)
 
 
 class Views:
-    """How each space of differences sees them.
-
-    Parameters
-    ----------
-    n_features : int
-    names : sequence of str
-        One of VIEWS for each space.
-    """
+    """How each space of differences sees them: one of VIEWS for each."""
 
     STATE = ("units",)
 

@@ -15,12 +15,7 @@ import numpy as np
 
 from metrack.engine.learners.always_on import AlwaysOnBank
 from metrack.engine.learners.bank import Predictions, Row
-from metrack.engine.learners.calibration import (
-    MEMORY,
-    NONE,
-    calibrate,
-    scales,
-)
+from metrack.engine.learners.calibration import MEMORY, NONE, calibrate, scales
 from metrack.engine.learners.replay import Material
 from metrack.engine.numerics.divergences import FROBENIUS, LARGEST
 from metrack.engine.numerics.kernels import Floats, add_scaled, inner, kernel, mix
@@ -37,8 +32,8 @@ USUAL_RATE = 0.5  # of a memory of one pair; see `lengths`
 class Pace(NamedTuple):
     """What tells learners apart, an entry each."""
 
-    rate: Annotated[Floats, floats("J", least=TINY)]
-    forgets: Annotated[Floats, floats("J", least=0.0, most=1.0)]  # this share of M at each pair
+    rate: Floats
+    forgets: Floats  # this share of M at each pair
 
 
 class Additive(NamedTuple):
@@ -50,16 +45,11 @@ class Additive(NamedTuple):
 
 
 class AdditiveBank(AlwaysOnBank):
-    """Learners whose steps add to M, with paces of their own; all are always on.
-
-    Parameters
-    ----------
-    n_features : int
-    pace : Pace
-    """
+    """Learners whose steps add to M, with paces of their own; all are always on."""
 
     NEEDS = ("rate", "memory")
     name = "additive"
+    pace: Pace
 
     def __init__(self, n_features: int, pace: Pace) -> None:
         super().__init__(n_features, len(pace.rate))
@@ -74,11 +64,6 @@ class AdditiveBank(AlwaysOnBank):
             np.array(each, float) for each in zip(*[(r.rate, r.memory) for r in rows], strict=True)
         )
         return cls(n_features, Pace(rates, 1.0 / memories))
-
-    @property
-    def learning_rates(self) -> Floats:
-        """Learning rate of each learner."""
-        return self.pace.rate
 
     @property
     def lengths(self) -> Floats:
@@ -119,12 +104,6 @@ class AdditiveBank(AlwaysOnBank):
         matrix = np.pad(old.learners.matrix, ((0, 0), (0, more), (0, more)))
         self.learners = old.learners._replace(matrix=matrix)
         self.calibration = old.calibration
-
-    def check(self, n_features: int) -> None:
-        """Refuse a state that no stream can have led to; all records hold what they declare."""
-        super().check(n_features)
-        if len(self.learners.mu) != self.n_learners:
-            raise ValueError(f"{len(self.learners.mu)} {self.name} learners of {self.n_learners}")
 
 
 @kernel

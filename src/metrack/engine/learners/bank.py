@@ -40,17 +40,15 @@ class Predictions(NamedTuple):
 class Bank(Protocol):
     """Learners of one kind.
 
-    On the dyadic cover (``first_interval`` > 0) learner j has the intervals of level j, so that all
-    such banks have the same learners active; else all learners are always on.
+    On the dyadic cover (``first_interval`` > 0) learner j has the intervals of level j; else all
+    learners are always on.
     """
 
     @property
     def STATE(self) -> tuple[str, ...]:
         """Names of the attributes that are state, records all: these are saved."""
 
-    @property
-    def n_features(self) -> int:
-        """How many features, or directions of a basis, its learners work on."""
+    n_features: int  # or directions of a basis, on which its learners work
 
     @property
     def first_interval(self) -> int:
@@ -59,10 +57,12 @@ class Bank(Protocol):
     @property
     def recent(self) -> int:
         """How many of the last pairs must be kept, to be replayed."""
+        return 0
 
     @property
     def remembers(self) -> bool:
         """Whether pairs of all the past are replayed."""
+        return False
 
     @property
     def lengths(self) -> Floats:

@@ -70,19 +70,14 @@ def calibrate(calibration: Calibration, predictions: Predictions, y: Floats, mem
             x = said / mean
             mu[row, j] = calibration.threshold[j]
             q[row, j] = calibration.slope[j] * x
-            _learn(calibration, j, y[row], x, memory)
+            iterates = calibration.iterates[j]
+            _take_step(iterates, calibration.squares[j], y[row], x, kept)
+            # The first steps count alike, so that the start is soon forgotten.
+            share = max(1.0 / memory, 1.0 / (calibration.pairs[j] + 2.0))
+            calibration.threshold[j] += share * (iterates[0] - calibration.threshold[j])
+            calibration.slope[j] += share * (iterates[1] - calibration.slope[j])
             calibration.total[j] = kept * calibration.total[j] + max(said, 0.0)
             calibration.pairs[j] = kept * calibration.pairs[j] + 1.0
-
-
-@inner
-def _learn(calibration: Calibration, j: int, y: float, x: float, memory: float) -> None:
-    iterates = calibration.iterates[j]
-    _take_step(iterates, calibration.squares[j], y, x, 1.0 - 1.0 / memory)
-    # The first steps count alike, so that the start is soon forgotten.
-    share = max(1.0 / memory, 1.0 / (calibration.pairs[j] + 2.0))
-    calibration.threshold[j] += share * (iterates[0] - calibration.threshold[j])
-    calibration.slope[j] += share * (iterates[1] - calibration.slope[j])
 
 
 @inner

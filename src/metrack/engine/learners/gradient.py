@@ -3,7 +3,7 @@
 It is what people would write first, along a stream. The metric is M = L'L, L starts at I, and a
 pair loses log(1 + exp(-y (b - a |Lu|^2))); a and b are learned, too. After each block of pairs
 comes one step on the block, then some on minibatches of the past, each as large: of the last pairs,
-of all as they came, or half of them alike. Steps are products of matrices, so that learning from
+or of all the past, half of them alike. Steps are products of matrices, so that learning from
 a pair many times costs little. Of many features, what a step adds is in single precision.
 
 A step multiplies L by I - e H, where H is the weighted sum of uu' over a minibatch. It is cut to
@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from metrack.engine.learners.always_on import AlwaysOnBank
+from metrack.engine.learners.always_on import AlwaysOnBank, sum_of_squares
 from metrack.engine.learners.bank import ALL, FOREVER, Predictions, Row
 from metrack.engine.learners.blocks import block_of
 from metrack.engine.learners.calibration import MEMORY, calibrate, scales
@@ -33,8 +32,8 @@ from metrack.engine.learners.replay import (
 )
 from metrack.engine.numerics.divergences import LARGEST
 from metrack.engine.numerics.kernels import Floats, Ints, dot, fill, inner, kernel, reduction
-from metrack.engine.numerics.pairs import Chunk, rest, sign
-from metrack.engine.numerics.records import TINY, Flag, counts, floats
+from metrack.engine.numerics.pairs import UNIT, Chunk, dense_row, rest, sign
+from metrack.engine.numerics.records import floats
 
 LONGEST_STEP = 0.5  # of |e H|
 TOGETHER = 4  # rows
@@ -43,18 +42,16 @@ PARTS = 8  # of the stream so far, of which L is averaged over the last, if that
 LEAST_SCALE = 0.05  # of a: distances must not count the other way round
 BLOCK, WIDE_BLOCK = 16, 64  # pairs between steps ...
 MINIBATCHES, WIDE_MINIBATCHES = 4, 1  # ... and how many of the past follow each block
-UNIT = 2.0  # mean |u|^2 of the pairs as they come
-LONGEST_WINDOW, MOST_REPLAYS, LONGEST_BLOCK = 1 << 16, 1 << 6, 1 << 8
+MOST_REPLAYS = 1 << 6
 
 
 class Pace(NamedTuple):
     """What tells learners apart, an entry each."""
 
-    rate: Annotated[Floats, floats("J", least=TINY)]
-    window: Annotated[Ints, counts("J", most=LONGEST_WINDOW)]  # pairs replayed; 0: of all the past
-    balanced: Annotated[NDArray[np.bool_], Flag()]  # half of these are alike
-    mean: Annotated[Floats, floats("J", least=1.0)]  # pairs over which L is averaged
-    replays: Annotated[Ints, counts("J", most=MOST_REPLAYS)]  # minibatches after each block
+    rate: Floats
+    window: Ints  # pairs replayed; 0: of all the past, half of them alike
+    mean: Floats  # pairs over which L is averaged
+    replays: Ints  # minibatches after each block
 
 
 class Embeddings(NamedTuple):
@@ -68,15 +65,11 @@ class Embeddings(NamedTuple):
 class GradientBank(AlwaysOnBank):
     """Learners by stochastic gradient descent, with paces of their own; all are always on.
 
-    Parameters
-    ----------
-    n_features : int
-    pace : Pace
-    every : int
-        Pairs of a block, from some time on.
+    From some time on, blocks have ``every`` pairs.
     """
 
     name = "gradient"
+    pace: Pace
 
     def __init__(self, n_features: int, pace: Pace, every: int) -> None:
         super().__init__(n_features, len(pace.rate))
@@ -93,14 +86,9 @@ class GradientBank(AlwaysOnBank):
         """
         few = rows[0].width == ALL and n_features <= DOUBLE_UP_TO
         replays = MINIBATCHES if few else WIDE_MINIBATCHES
-        paces = [(r.rate, r.memory, r.memory == ALL, float(r.mean), replays) for r in rows]
+        paces = [(r.rate, r.memory, float(r.mean), replays) for r in rows]
         pace = Pace(*map(np.array, zip(*paces, strict=True)))
         return cls(n_features, pace, BLOCK if few else WIDE_BLOCK)
-
-    @property
-    def learning_rates(self) -> Floats:
-        """Learning rate of each learner."""
-        return self.pace.rate
 
     @property
     def lengths(self) -> Floats:
@@ -141,7 +129,7 @@ class GradientBank(AlwaysOnBank):
                 if window > 0:
                     draw_recent(material, stop, window, number, old)
                 else:
-                    draw_past(material.past, bool(self.pace.balanced[j]), number, old)
+                    draw_past(material.past, number, old)
                 self._take_step(j, old)
             share = min(max(size / self.pace.mean[j], PARTS * size / t), 1.0)
             own = self.learners
@@ -157,8 +145,7 @@ class GradientBank(AlwaysOnBank):
     def matrix(self, p: Floats) -> tuple[Floats, float]:
         """The weighted sum of the learners' metrics: on their directions, and beyond them."""
         weights = p * scales(self.calibration)
-        rows = (np.sqrt(weights)[:, None, None] * self.learners.mean).reshape(-1, self.n_features)
-        return rows.T @ rows, float(weights.sum())
+        return sum_of_squares(weights, self.learners.mean), float(weights.sum())
 
     def change_basis(self, old: "GradientBank", turn: Floats) -> None:
         """Go on from what a bank has learned, with other directions; see `Bank`.
@@ -181,14 +168,6 @@ class GradientBank(AlwaysOnBank):
         self.learners.mean[:, :n, :n] = old.learners.mean
         self.learners.margin[:] = old.learners.margin
         self.calibration = old.calibration
-
-    def check(self, n_features: int) -> None:
-        """Refuse a state that no stream can have led to; all records hold what they declare."""
-        super().check(n_features)
-        if len(self.learners.factor) != self.n_learners:
-            raise ValueError(
-                f"{len(self.learners.factor)} {self.name} learners of {self.n_learners}"
-            )
 
 
 @kernel
@@ -251,17 +230,14 @@ def predict(factors: Floats, chunk: Chunk, start: int, stop: int, q: Floats, wor
     Several rows at a time, since a factor takes longer to read than to multiply. There are always
     as many, some perhaps 0: so each is rounded in the same way, whatever others come with it.
     """
-    n, width = work.shape[1], chunk.where.size
+    n = work.shape[1]
     for first in range(start, stop, TOGETHER):
         size = min(TOGETHER, stop - first)
         for i in range(TOGETHER):
-            fill(work[i], 0.0, n)
-            if i < size and chunk.starts.size == 0:
-                for k in range(n):
-                    work[i, k] = chunk.u[(first + i) * width + k]
-            elif i < size:
-                for k in range(chunk.starts[first + i], chunk.starts[first + i + 1]):
-                    work[i, chunk.where[k]] = chunk.u[k]
+            if i < size:
+                dense_row(chunk, first + i, work[i])
+            else:
+                fill(work[i], 0.0, n)
         for j in range(len(factors)):
             a, b, c, d = squared_lengths(factors[j], work[0], work[1], work[2], work[3])
             found = (a, b, c, d)

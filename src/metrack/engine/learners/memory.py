@@ -10,8 +10,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrack.engine.numerics.kernels import Floats, Ints, copy, dot, fill, inner, kernel
-from metrack.engine.numerics.pairs import HEAVIEST, Chunk
+from metrack.engine.numerics.kernels import Floats, Ints, copy, dot, inner, kernel
+from metrack.engine.numerics.pairs import HEAVIEST, Chunk, dense_row
 from metrack.engine.numerics.records import counts, floats
 
 
@@ -37,18 +37,14 @@ class Past(NamedTuple):
 
 def new_buffer(n_features: int, slots: int, longer: bool = False) -> ReplayBuffer:
     """An empty buffer for so many pairs, which may be longer than what is kept of them."""
-    return ReplayBuffer(
-        np.zeros((slots, n_features)), np.zeros(slots), np.zeros(slots if longer else 0)
-    )
+    whole = np.zeros(slots if longer else 0)
+    return ReplayBuffer(np.zeros((slots, n_features)), np.zeros(slots), whole)
 
 
 def new_past(kept: int, width: int) -> Past:
     """Nothing yet; room for so many pairs of each kind."""
     return Past(
-        np.zeros((2, kept, width)),
-        np.zeros((2, kept)),
-        np.zeros((2, kept)),
-        np.zeros(2, np.int64),
+        np.zeros((2, kept, width)), np.zeros((2, kept)), np.zeros((2, kept)), np.zeros(2, np.int64)
     )
 
 
@@ -77,16 +73,8 @@ class Places(NamedTuple):
 class Memory:
     """The pairs that may be replayed: the last ones, and some of all the past.
 
-    Parameters
-    ----------
-    width : int
-        Features, or directions of a basis.
-    last : int
-        How many of the last pairs are kept.
-    kept : int
-        How many of each kind are kept of all the past.
-    longer : bool
-        Whether pairs may be longer than what is kept of them.
+    By features, or directions of a basis: ``width``. ``last`` of the last pairs are kept, and
+    ``kept`` of each kind of all the past; pairs may be ``longer`` than what is kept of them.
     """
 
     STATE = ("recent", "past")
@@ -135,11 +123,18 @@ class Memory:
         """Go on from a memory of perhaps fewer features, which have been 0 so far."""
         self.recent = moved(old.recent, self.recent, n_pairs)
         if self.kept and old.kept:
-            self.past = widen_past(old.past, self.recent.u.shape[1])
+            more = self.recent.u.shape[1] - old.past.u.shape[2]
+            self.past = old.past._replace(u=np.pad(old.past.u, ((0, 0), (0, 0), (0, more))))
 
     def check(self, width: int) -> None:
         """Refuse another number of places, features or directions."""
-        check_past(self.past, self.kept, width)
+        past, most = self.past, self.kept
+        kept = past.u.shape[1]
+        if kept > most or kept < min(int(past.seen.max()), most) or past.u.shape[2] != width:
+            raise ValueError(
+                f"{past.seen.max():,} pairs of the past are {past.u.shape}, expected at most "
+                f"{(2, most, width)}"
+            )
         found = [array.shape for array in self.recent]
         expected = [(self.last, width), (self.last,), (self.last if self.longer else 0,)]
         if found != expected:
@@ -149,18 +144,13 @@ class Memory:
 @kernel
 def store(buffer: ReplayBuffer, chunk: Chunk) -> None:
     """Put a chunk's pairs in the place of the oldest."""
-    slots, n = buffer.u.shape
+    slots = buffer.y.size
     for row in range(max(0, chunk.y.size - slots), chunk.y.size):
         at = (chunk.seen + row) % slots
         buffer.y[at] = chunk.y[row]
         if buffer.whole.size > 0:
             buffer.whole[at] = chunk.whole[row]
-        if chunk.starts.size == 0:
-            copy(buffer.u[at], chunk.u[row * n : (row + 1) * n], n)
-        else:
-            fill(buffer.u[at], 0.0, n)
-            for i in range(chunk.starts[row], chunk.starts[row + 1]):
-                buffer.u[at, chunk.where[i]] = chunk.u[i]
+        dense_row(chunk, row, buffer.u[at])
 
 
 def with_room(past: Past, more: int, most: int) -> Past:
@@ -173,22 +163,6 @@ def with_room(past: Past, more: int, most: int) -> Past:
     for new, known in zip(wider[:3], past[:3], strict=True):
         new[:, :kept] = known
     return wider._replace(seen=past.seen)
-
-
-def check_past(past: Past, most: int, width: int) -> None:
-    """Refuse another number of places or features."""
-    kept = past.u.shape[1]
-    if kept > most or kept < min(int(past.seen.max()), most) or past.u.shape[2] != width:
-        raise ValueError(
-            f"{past.seen.max():,} pairs of the past are {past.u.shape}, expected at most "
-            f"{(2, most, width)}"
-        )
-
-
-def widen_past(past: Past, n_features: int) -> Past:
-    """The same with more features, which have been 0 so far."""
-    more = n_features - past.u.shape[2]
-    return past._replace(u=np.pad(past.u, ((0, 0), (0, 0), (0, more))))
 
 
 @kernel

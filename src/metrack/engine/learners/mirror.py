@@ -9,26 +9,24 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine.learners.bank import Predictions
+from metrack.engine.learners.bank import Bank, Predictions
 from metrack.engine.learners.cover import (
-    LONGEST_FIRST,
     activated_levels,
     active_levels,
     n_active_levels,
     time_on_cover,
 )
 from metrack.engine.learners.replay import Material
-from metrack.engine.numerics.divergences import DIVERGENCES, LARGEST, gain
+from metrack.engine.numerics.divergences import LARGEST, gain
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, inner, kernel
-from metrack.engine.numerics.losses import LOSSES, Kind
-from metrack.engine.numerics.pairs import Difference, difference, sign
-from metrack.engine.numerics.records import MOST, TINY, Choice, Number, floats
-from metrack.engine.numerics.steps import STEPS, Question, Way, signed_step
+from metrack.engine.numerics.losses import Kind
+from metrack.engine.numerics.pairs import difference, sign
+from metrack.engine.numerics.records import floats
+from metrack.engine.numerics.steps import Question, Way, signed_step
 from metrack.engine.representations.protocol import (
     REPRESENTATIONS,
     Geometry,
-    Learners,
     Representation,
     Source,
     Step,
@@ -46,23 +44,21 @@ SCHEDULES = {"constant": CONSTANT, "invsqrt": INVSQRT}
 class Rule(NamedTuple):
     """What all learners of the bank have in common."""
 
-    loss: Annotated[Kind, Choice(LOSSES)]
-    divergence: Annotated[int, Choice(DIVERGENCES)]
-    step: Annotated[int, Choice(STEPS)]
-    schedule: Annotated[int, Choice(SCHEDULES)]
-    rho: Annotated[float, Number()]
-    capacity: Annotated[int, Number(1, MOST, whole=True)]  # of a learner's rank
-    # Of the dyadic cover; 0: all learners are always on.
-    first_interval: Annotated[int, Number(0, LONGEST_FIRST, whole=True)]
+    loss: Kind
+    divergence: int
+    step: int
+    schedule: int
+    rho: float
+    capacity: int  # of a learner's rank
+    first_interval: int  # of the dyadic cover; 0: all learners are always on
 
 
 class Ladder(NamedTuple):
     """Rates and memory lengths: first, first * ratio, first * ratio^2, ..."""
 
-    # The learning rate of a learner is this over the root of its memory length.
-    rate: Annotated[float, Number(TINY)]
-    first: Annotated[float, Number(1.0)] = 1.0
-    ratio: Annotated[float, Number(1.0)] = 2.0
+    rate: float  # a learner's rate is this over the root of its memory length
+    first: float = 1.0
+    ratio: float = 2.0
 
 
 class Rates(NamedTuple):
@@ -73,21 +69,6 @@ class Rates(NamedTuple):
     length: Annotated[Floats, floats("J", least=1.0)]
 
 
-class State(NamedTuple):
-    """All that learning changes."""
-
-    learners: Any
-    rates: Rates
-
-
-class Lesson(NamedTuple):
-    """A pair, as one learner is to learn it."""
-
-    u: Difference
-    asked: Question
-    rho: float
-
-
 class Work(NamedTuple):
     """Working memory of a pass over a chunk."""
 
@@ -95,27 +76,15 @@ class Work(NamedTuple):
     full: Floats
 
 
-class MirrorBank:
-    """Margin learners with a common rule.
+class MirrorBank(Bank):
+    """Margin learners with a common rule, whose representation knows the regulariser.
 
-    Parameters
-    ----------
-    n_features : int
-    rule : Rule
-        Its capacity is at most n_features.
-    ladder : Ladder
-    representation : Representation
-        How metrics are kept, and by which regulariser.
-    n_learners : int
-        How many there are at the start; on a cover more are added when their time comes.
-    identity : bool
-        Start at M = I and not at 0.
+    ``n_learners`` are there at the start; on a cover more are added when their time comes. With
+    ``identity`` they start at M = I and not at 0.
     """
 
     STATE = ("learners", "rates")
     name = "margin"
-    recent = 0
-    remembers = False
 
     def __init__(
         self,
@@ -128,8 +97,9 @@ class MirrorBank:
     ) -> None:
         self.n_features = n_features
         self.rule = rule
+        self.geometry = Geometry(rule.divergence, rule.capacity)
         self.ladder = ladder
-        self.learners: Learners = representation.new_learners(
+        self.learners: Any = representation.new_learners(
             n_learners, n_features, self.geometry, identity
         )
         self.rates = self._new_rates(0, n_learners)
@@ -138,11 +108,6 @@ class MirrorBank:
     def representation(self) -> Representation:
         """How the learners' metrics are kept."""
         return REPRESENTATIONS[type(self.learners)]
-
-    @property
-    def geometry(self) -> Geometry:
-        """What representations need to know of the rule."""
-        return Geometry(self.rule.divergence, self.rule.capacity)
 
     @property
     def first_interval(self) -> int:
@@ -162,7 +127,8 @@ class MirrorBank:
     @property
     def mu(self) -> Floats:
         """Threshold of each learner there is."""
-        return self.learners.mu
+        found: Floats = self.learners.mu
+        return found
 
     def n_active(self, t: int) -> int:
         """How many learners, the first ones, predict the t-th pair (counted from 1)."""
@@ -176,8 +142,7 @@ class MirrorBank:
         while done < n_pairs:
             scratch = self.representation.make_scratch(self.learners, n)
             work = Work(scratch, np.zeros(n))
-            state = State(self.learners, self.rates)
-            done = learn(state, self.rule, material, done, predictions, work)
+            done = learn(self.learners, self.rates, self.rule, material, done, predictions, work)
             if done < n_pairs:
                 self._make_room()
 
@@ -249,7 +214,8 @@ class MirrorBank:
 
 @kernel
 def learn(
-    state: State,
+    learners: Any,
+    rates: Rates,
     rule: Rule,
     material: Material,
     first: int,
@@ -261,8 +227,8 @@ def learn(
     It stops before the end only where the next pair needs one more learner, or the learners more
     room, than there is: the caller makes room.
     """
-    learners, rates, chunk = state.learners, state.rates, material.chunk
-    geometry = Geometry(rule.divergence, rule.capacity)
+    chunk, divergence = material.chunk, rule.divergence
+    way, geometry = Way(rule.step, rule.loss, divergence), Geometry(divergence, rule.capacity)
     for row in range(first, chunk.y.size):
         t = chunk.seen + row + 1
         n = learners.mu.size
@@ -281,9 +247,10 @@ def learn(
             if rule.schedule == INVSQRT:
                 rate /= math.sqrt(t)
             q, mu = predictions.q[row, j], predictions.mu[row, j]
-            y = chunk.y[row]
-            asked = Question(rate * abs(y), sign(y), q, mu, norm)
-            _take_step(learners, work.scratch, j, rule, Lesson(u, asked, rates.rho[j]))
+            e = rate * abs(chunk.y[row])
+            b = signed_step(way, Question(e, sign(chunk.y[row]), q, mu, norm))
+            learners.mu[j] = min(max(mu + gain(divergence, mu, b), 1.0), LARGEST)
+            update(learners, work.scratch, j, geometry, u, Step(q, b, e * rates.rho[j]))
     return chunk.y.size
 
 
@@ -294,13 +261,3 @@ def _activate(learners: Any, rule: Rule, t: int) -> None:
         tau = time_on_cover(t, rule.first_interval)
         for j in range(activated_levels(tau, rule.first_interval) - 1, 0, -1):
             copy_learner(learners, j - 1, j)
-
-
-@inner
-def _take_step(learners: Any, scratch: Any, j: int, rule: Rule, lesson: Lesson) -> None:
-    """Learner j learns a pair."""
-    asked, divergence = lesson.asked, rule.divergence
-    b = signed_step(Way(rule.step, rule.loss, divergence), asked)
-    learners.mu[j] = min(max(asked.mu + gain(divergence, asked.mu, b), 1.0), LARGEST)
-    step = Step(asked.q, b, asked.e * lesson.rho)
-    update(learners, scratch, j, Geometry(divergence, rule.capacity), lesson.u, step)

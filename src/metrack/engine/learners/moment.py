@@ -40,13 +40,6 @@ NOISE = 0.7  # of the semicircle's radius: by all of it, weak directions would b
 LEAST = 1e-9  # of D's mean eigenvalue: that of S is no less
 ROUNDING = 1e-5  # of the largest eigenvalue; states may be in single precision
 FORMS = 2  # learners of each memory: with S as it is, and with tI
-LONGEST = 1_000_000  # memory
-
-
-class Pace(NamedTuple):
-    """What tells learners apart, an entry for each memory."""
-
-    memory: Annotated[Floats, floats("K", least=1.0, most=LONGEST)]  # pairs
 
 
 class Covariances(NamedTuple):
@@ -60,25 +53,20 @@ class Covariances(NamedTuple):
 
 
 class MomentBank(AlwaysOnBank):
-    """Learners of covariances.
+    """Learners of covariances, two of each memory.
 
-    Parameters
-    ----------
-    n_features : int
-    pace : Pace
-    every : int
-        From some time on, metrics are found anew after so many pairs, or twice as many as there are
-        features; a power of 2, if need be the next one.
+    From some time on, metrics are found anew after ``every`` pairs, or twice as many as there are
+    features; a power of 2, if need be the next one.
     """
 
     NEEDS = ("memory",)
     name = "moment"
 
-    def __init__(self, n_features: int, pace: Pace, every: int = OFTEN) -> None:
-        super().__init__(n_features, FORMS * len(pace.memory))
-        self.pace = pace
+    def __init__(self, n_features: int, memory: Floats, every: int = OFTEN) -> None:
+        super().__init__(n_features, FORMS * len(memory))
+        self.memory = memory
         self.every = every
-        K, n = len(pace.memory), n_features
+        K, n = len(memory), n_features
         self.learners = Covariances(
             np.zeros((K, 2, n, n)),
             np.zeros((K, 2)),
@@ -90,13 +78,12 @@ class MomentBank(AlwaysOnBank):
     @classmethod
     def of_rows(cls, rows: Sequence[Row], n_features: int) -> Self:
         """A row's memory is that of its covariances; it makes two learners, one for each form."""
-        memories = np.array([row.memory for row in rows], dtype=float)
-        return cls(n_features, Pace(memories))
+        return cls(n_features, np.array([row.memory for row in rows], dtype=float))
 
     @property
     def lengths(self) -> Floats:
         """Memory length of each learner."""
-        return np.repeat(self.pace.memory, FORMS)
+        return np.repeat(self.memory, FORMS)
 
     @property
     def learning_rates(self) -> Floats:
@@ -114,7 +101,7 @@ class MomentBank(AlwaysOnBank):
         while done < len(chunk.y):
             begin, end = block_of(chunk.seen + done, self.recent, FIRST)
             stop = min(end - chunk.seen, len(chunk.y))
-            predict(self.learners.metric, chunk, done, stop, predictions.q, full, PLAIN)
+            predict(self.learners.metric, chunk, done, stop, predictions.q, full)
             done = stop
             if chunk.seen + done == end:
                 u, y, _ = last_pairs(material, done, end - begin)
@@ -127,7 +114,7 @@ class MomentBank(AlwaysOnBank):
         own, weight, norm2 = self.learners, np.abs(y), np.einsum("ij,ij->i", u, u)
         fades = np.minimum(weight, 1.0)
         later = fades.sum() - np.cumsum(fades)
-        for k, kept in enumerate(1.0 - 1.0 / self.pace.memory):
+        for k, kept in enumerate(1.0 - 1.0 / self.memory):
             p, decay = weight * kept**later, kept ** fades.sum()
             own.length[k] = decay * own.length[k] + p @ norm2
             for i, those in enumerate((y > 0.0, y < 0.0)):
@@ -175,7 +162,7 @@ class MomentBank(AlwaysOnBank):
     def check(self, n_features: int) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
         super().check(n_features)
-        n_memories, n_learners = len(self.pace.memory), len(self.learners.metric)
+        n_memories, n_learners = len(self.memory), len(self.learners.metric)
         if len(self.learners.pairs) != n_memories or n_learners != FORMS * n_memories:
             raise ValueError(f"{n_memories} memories for {n_learners} moment learners")
         values = np.linalg.eigvalsh(self.learners.scatter)
@@ -209,18 +196,10 @@ def _form(larger: Floats, S: Floats | None, noise: float) -> Floats:
 
 
 @kernel
-def predict(
-    metric: Floats,
-    chunk: Chunk,
-    start: int,
-    stop: int,
-    q: Floats,
-    full: Floats,
-    outside: float,
-) -> None:
+def predict(metric: Floats, chunk: Chunk, start: int, stop: int, q: Floats, full: Floats) -> None:
     """Squared distances of some rows of a chunk; ``full`` is working memory."""
     for row in range(start, stop):
         u = difference(chunk, row, full)
-        beyond = outside * rest(chunk.whole, row, u.norm2)
+        beyond = PLAIN * rest(chunk.whole, row, u.norm2)
         for j in range(len(metric)):
             q[row, j] = form(metric[j], u) + beyond

@@ -17,13 +17,7 @@ SLOW_START = 4.0  # it does not move, so that nothing is lost by learning its sc
 class PlainBank(AlwaysOnBank):
     """One expert, which never changes its metric.
 
-    Parameters
-    ----------
-    n_features : int
-    memory : float
-        Pairs that its scale and threshold rest on.
-    start : float
-        Both at first; see `new_calibration`.
+    Its scale and threshold, both ``start`` at first, rest on ``memory`` pairs.
     """
 
     STATE = ("calibration",)

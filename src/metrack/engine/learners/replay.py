@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metrack.engine.learners.memory import Past, ReplayBuffer, new_buffer, number_of, store
-from metrack.engine.numerics.kernels import Floats, Ints, Record, copy, dot, fill, inner, kernel
-from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, rest
+from metrack.engine.numerics.kernels import Floats, Ints, Record, copy, dot, inner, kernel
+from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, dense_row, rest
 from metrack.engine.numerics.records import Structure, counts
 
 DOUBLE_UP_TO = 64  # features
@@ -59,9 +59,7 @@ def last_pairs(material: Material, stop: int, most: int) -> ReplayBuffer:
     dense, none = new_buffer(recent.u.shape[1], len(own.y)), np.empty(0)
     store(dense, Chunk(*own, none, none, 0))
     return ReplayBuffer(
-        np.concatenate([recent.u[slots], dense.u]),
-        np.concatenate([recent.y[slots], dense.y]),
-        none,
+        np.concatenate([recent.u[slots], dense.u]), np.concatenate([recent.y[slots], dense.y]), none
     )
 
 
@@ -83,10 +81,10 @@ def replayed_y(material: Material, row: int) -> float:
 @inner
 def replayed_rest(material: Material, row: int, norm2: float) -> float:
     """What the squared length of such a pair is beyond the features at hand."""
-    chunk, slots = material.chunk, material.recent.y.size
+    chunk, buffer = material.chunk, material.recent
     if row >= 0:
         return rest(chunk.whole, row, norm2)
-    return rest(material.recent.whole, (chunk.seen + row) % slots, norm2)
+    return rest(buffer.whole, (chunk.seen + row) % buffer.y.size, norm2)
 
 
 @inner
@@ -97,27 +95,19 @@ def replayed(material: Material, row: int, work: Replayed) -> Difference:
     are taken.
     """
     chunk, buffer = material.chunk, material.recent
-    u, n, width = work.u, work.u.size, chunk.where.size
+    u, n = work.u, work.u.size
     if row < 0:
         u = buffer.u[(chunk.seen + row) % buffer.y.size][:n]
-    elif chunk.starts.size == 0:
-        u = chunk.u[row * width : row * width + n]
     else:
-        fill(u, 0.0, n)
-        for i in range(chunk.starts[row], chunk.starts[row + 1]):
-            u[chunk.where[i]] = chunk.u[i]
+        dense_row(chunk, row, u)
     return Difference(u, work.where, u, dot(u, u, n))
 
 
 def new_minibatch(size: int, width: int) -> Minibatch:
     """Room for so many pairs; of many features in single precision, in half the time."""
-    return Minibatch(
-        np.zeros((size, width), np.float64 if width <= DOUBLE_UP_TO else np.float32),
-        np.zeros(size),
-        np.zeros(size),
-        np.zeros(size),
-        np.zeros((2, size)),
-    )
+    kind = np.float64 if width <= DOUBLE_UP_TO else np.float32
+    y, rest, asked = np.zeros((3, size))
+    return Minibatch(np.zeros((size, width), kind), y, rest, asked, np.zeros((2, size)))
 
 
 @kernel
@@ -139,19 +129,16 @@ def draw_recent(material: Material, stop: int, window: int, number: int, found: 
 
 
 @kernel
-def draw_past(past: Past, balanced: bool, number: int, found: Minibatch) -> None:
-    """Some of all pairs: as they came, or half of them alike; none where there are none."""
-    n_alike, n_others = past.seen[0], past.seen[1]
+def draw_past(past: Past, number: int, found: Minibatch) -> None:
+    """Some of all pairs, half of them alike; none where there are none."""
     width, drawn = found.u.shape[1], number_of(number)
     for i in range(found.y.size):
         found.y[i] = 0.0
-        if n_alike + n_others == 0:
+        if past.seen[0] + past.seen[1] == 0:
             continue
-        drawn = number_of(drawn + i)
-        kind = i % 2 if balanced else int(drawn % (n_alike + n_others) >= n_alike)
-        if past.seen[kind] == 0:
-            kind = 1 - kind
-        drawn = number_of(drawn + i)
+        kind = i % 2 if past.seen[i % 2] > 0 else 1 - i % 2
+        # Every other number is left out, so that saved states go on with the draws they had ahead.
+        drawn = number_of(number_of(drawn + i) + i)
         place = drawn % min(past.seen[kind], past.u.shape[1])
         copy(found.u[i], past.u[kind, place], width)
         found.y[i] = past.y[kind, place]
@@ -163,14 +150,10 @@ def draw_past(past: Past, balanced: bool, number: int, found: Minibatch) -> None
 def _take_up(material: Material, row: int, found: Minibatch, i: int) -> None:
     """A pair of the chunk or, where the row is negative, from before it."""
     chunk, buffer = material.chunk, material.recent
-    u, n, width = found.u[i], found.u.shape[1], chunk.where.size
+    u, n = found.u[i], found.u.shape[1]
     if row < 0:
         copy(u, buffer.u[(chunk.seen + row) % buffer.y.size], n)
-    elif chunk.starts.size == 0:
-        copy(u, chunk.u[row * width : row * width + n], n)
     else:
-        fill(u, 0.0, n)
-        for k in range(chunk.starts[row], chunk.starts[row + 1]):
-            u[chunk.where[k]] = chunk.u[k]
+        dense_row(chunk, row, u)
     found.y[i] = replayed_y(material, row)
     found.rest[i] = replayed_rest(material, row, dot(u, u, n))

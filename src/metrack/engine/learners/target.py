@@ -14,11 +14,11 @@ what they have beyond their directions.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from metrack.engine.learners.always_on import AlwaysOnBank
+from metrack.engine.learners.always_on import AlwaysOnBank, sum_of_squares
 from metrack.engine.learners.bank import Predictions, Row
 from metrack.engine.learners.calibration import MEMORY, calibrate, scales
 from metrack.engine.learners.replay import (
@@ -32,8 +32,7 @@ from metrack.engine.learners.replay import (
 )
 from metrack.engine.numerics.divergences import BURG
 from metrack.engine.numerics.kernels import Floats, Ints, Record, inner, kernel, routine
-from metrack.engine.numerics.pairs import Difference, difference, rest
-from metrack.engine.numerics.records import TINY, counts, floats
+from metrack.engine.numerics.pairs import UNIT, Difference, difference, rest
 from metrack.engine.numerics.steps import towards_target
 from metrack.engine.representations.dense_factor import (
     DENSE_FACTOR,
@@ -46,30 +45,21 @@ from metrack.engine.representations.dense_factor import (
 from metrack.engine.representations.protocol import Geometry, Step
 
 UPPER, LOWER = 0.25, 1.75
-UNIT = 2.0  # the mean |u|^2 of the pairs as they come
 # Pairs replayed after each: a step's cost grows with the square of directions, so that many numbers
 # may be gone through, if that makes no fewer than the least, nor more than these.
 REPLAYED, LEAST_REPLAYS, REPLAYS, ON_BASIS = 6 * 64**2, 2, 16, 8
 PULL = 0.25  # over n_features: a pair says something about one direction, the pull is in all
 FEW, OUTSIDE = 32, 0.25  # directions; weight of plain distance beyond so few
-MOST_REPLAYS, LONGEST_WINDOW = 1 << 10, 1 << 16
 
 
 class Pace(NamedTuple):
     """What tells learners apart, an entry each."""
 
-    rate: Annotated[Floats, floats("J", least=TINY)]
-    rho: Annotated[Floats, floats("J", least=0.0)]
-    replays: Annotated[Ints, counts("J", most=MOST_REPLAYS)]  # recent pairs replayed after each
-    window: Annotated[Ints, counts("J", least=1, most=LONGEST_WINDOW)]  # of how many
-    outside: Annotated[Floats, floats("J", least=0.0)]  # weight of plain distance beyond a basis
-
-
-class State(NamedTuple):
-    """All that learning changes."""
-
-    learners: DenseFactor
-    generator: Record
+    rate: Floats
+    rho: Floats
+    replays: Ints  # recent pairs replayed after each
+    window: Ints  # of how many
+    outside: Floats  # weight of plain distance beyond a basis
 
 
 class Work(NamedTuple):
@@ -82,16 +72,11 @@ class Work(NamedTuple):
 
 
 class TargetBank(AlwaysOnBank):
-    """Target learners on dense factors, with paces of their own.
-
-    Parameters
-    ----------
-    n_features : int
-    pace : Pace
-    """
+    """Target learners on dense factors, with paces of their own."""
 
     STATE = ("learners", "generator", "calibration")
     name = "target"
+    pace: Pace
 
     def __init__(self, n_features: int, pace: Pace) -> None:
         super().__init__(n_features, len(pace.rate))
@@ -125,11 +110,6 @@ class TargetBank(AlwaysOnBank):
         return Geometry(BURG, self.n_features)
 
     @property
-    def learning_rates(self) -> Floats:
-        """Learning rate of each learner."""
-        return self.pace.rate
-
-    @property
     def lengths(self) -> Floats:
         """Memory length of each learner: what it replays, else the steps that leave 5 % of one."""
         forgotten = np.maximum(-np.log(0.05) / self.pace.rate, 1.0)
@@ -149,15 +129,14 @@ class TargetBank(AlwaysOnBank):
             Replayed(np.empty(n), np.arange(n)),
             np.empty(most, np.int64),
         )
-        state = State(self.learners, self.generator)
-        learn(state, self.pace, material, predictions, work)
+        learn(self.learners, self.generator, self.pace, material, predictions, work)
         calibrate(self.calibration, predictions, material.chunk.y, MEMORY)
 
     def matrix(self, p: Floats) -> tuple[Floats, float]:
         """The weighted sum of the learners' metrics: on their directions, and beyond them."""
         weights = p * scales(self.calibration)
-        rows = (np.sqrt(weights)[:, None, None] * self.learners.factor).reshape(-1, self.n_features)
-        return rows.T @ rows, float(weights @ self.pace.outside)
+        found = sum_of_squares(weights, self.learners.factor)
+        return found, float(weights @ self.pace.outside)
 
     def change_basis(self, old: "TargetBank", turn: Floats) -> None:
         """Go on from what a bank has learned, with other directions; see `Bank`."""
@@ -170,23 +149,18 @@ class TargetBank(AlwaysOnBank):
         self.learners = DENSE_FACTOR.widen(old.learners, self.learners, self._geometry)
         self.generator, self.calibration = old.generator, old.calibration
 
-    def check(self, n_features: int) -> None:
-        """Refuse a state that no stream can have led to; all records hold what they declare."""
-        super().check(n_features)
-        if len(self.learners.mu) != self.n_learners:
-            raise ValueError(f"{len(self.learners.mu)} {self.name} learners of {self.n_learners}")
-
 
 @kernel
 def learn(
-    state: State,
+    learners: DenseFactor,
+    generator: Record,
     pace: Pace,
     material: Material,
     predictions: Predictions,
     work: Work,
 ) -> None:
     """Predict and learn all pairs of a chunk."""
-    learners, chunk = state.learners, material.chunk
+    chunk = material.chunk
     geometry = Geometry(BURG, work.full.size)
     for row in range(chunk.y.size):
         u = difference(chunk, row, work.full)
@@ -195,13 +169,13 @@ def learn(
             q = squared_distance(learners, work.scratch, j, geometry, u)
             pair = Pair(u, chunk.y[row], q, pace.outside[j] * beyond)
             predictions.q[row, j] = q + pair.beyond
-            _take_step(state, pace, work, j, pair)
+            _take_step(learners, pace, work, j, pair)
         if chunk.y[row] == 0.0:
             continue  # a pair that teaches nothing
         for k in range(work.drawn.size):
-            work.drawn[k] = draw(state.generator)
+            work.drawn[k] = draw(generator)
         for j in range(learners.mu.size):
-            _replay(state, pace, material, row, work, j)
+            _replay(learners, pace, material, row, work, j)
 
 
 @inner
@@ -225,21 +199,23 @@ class Pair(NamedTuple):
 
 
 @inner
-def _take_step(state: State, pace: Pace, work: Work, j: int, pair: Pair) -> None:
-    learners, rate = state.learners, pace.rate[j] * abs(pair.y)
+def _take_step(learners: DenseFactor, pace: Pace, work: Work, j: int, pair: Pair) -> None:
+    rate = pace.rate[j] * abs(pair.y)
     b = asked(rate, pair.y, pair.q + pair.beyond)
     step = Step(pair.q, b, rate * pace.rho[j])
     update(learners, work.scratch, j, Geometry(BURG, work.full.size), pair.u, step)
 
 
 @routine
-def _replay(state: State, pace: Pace, material: Material, row: int, work: Work, j: int) -> None:
+def _replay(
+    learners: DenseFactor, pace: Pace, material: Material, row: int, work: Work, j: int
+) -> None:
     """Further steps of learner j, on some of the pairs in its window."""
     geometry = Geometry(BURG, work.full.size)
     within = min(material.chunk.seen + row + 1, pace.window[j])
     for k in range(pace.replays[j]):
         again = row - work.drawn[k] % within
         u, y = replayed(material, again, work.replayed), replayed_y(material, again)
-        q = squared_distance(state.learners, work.scratch, j, geometry, u)
+        q = squared_distance(learners, work.scratch, j, geometry, u)
         beyond = pace.outside[j] * replayed_rest(material, again, u.norm2)
-        _take_step(state, pace, work, j, Pair(u, y, q, beyond))
+        _take_step(learners, pace, work, j, Pair(u, y, q, beyond))

@@ -10,19 +10,11 @@ from metrack.engine.numerics.kernels import Floats
 
 LEAST = 1e-9  # share of the mean eigenvalue
 EVEN = 1e3  # ratio of lengths, whose squares have half of their digits in common
-ROUNDING = 1e-14  # a mixture's eigenvalues below this share of the largest are no directions
+ROUNDING = 1e-14  # eigenvalues below this share of the largest are no directions
 
 
 class Factored:
-    """A metric M = outside (I - VV') + V diag(values) V'.
-
-    Parameters
-    ----------
-    values : array (rank,)
-    vectors : array (rank, n_features)
-        V'.
-    outside : float
-    """
+    """A metric M = outside (I - VV') + V diag(values) V', by V' as ``vectors``."""
 
     def __init__(self, values: Floats, vectors: Floats, outside: float) -> None:
         self._found = values, vectors
@@ -116,16 +108,8 @@ class Factored:
 class OnFrame(Factored):
     """A metric M = outside (I - BB') + B A B', of which eigenvectors are computed when asked for.
 
-    B lasts for many pairs, and what it leaves out is found once; A is another after each. Where it
-    is given by a form that is no metric, the nearest one takes its place.
-
-    Parameters
-    ----------
-    frame : Frame
-        B.
-    form : array (width, width)
-        A.
-    outside : float
+    B, the frame, lasts for many pairs, and what it leaves out is found once; A, the form, is
+    another after each. Where that is no metric, the nearest one takes its place.
     """
 
     def __init__(self, frame: Frame, form: Floats, outside: float) -> None:

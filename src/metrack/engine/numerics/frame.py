@@ -14,11 +14,7 @@ class Frame:
 
     His reflections, I - YTY', turn B to the first axes, or minus these. So B tells the first
     coordinates of a point that is turned, and by them Y the others, in products of narrow matrices.
-
-    Parameters
-    ----------
-    vectors : array (n_features, width)
-        B.
+    B is ``vectors``, (n_features, width).
     """
 
     def __init__(self, vectors: Floats) -> None:

@@ -127,6 +127,16 @@ def dot(a: Floats, b: Floats, n: int) -> float:
 
 
 @reduction
+def square_distance(a: Floats, b: Floats, n: int) -> float:
+    """Squared Euclidean distance of the first n entries."""
+    total = 0.0
+    for i in range(n):
+        gap = a[i] - b[i]
+        total += gap * gap
+    return total
+
+
+@reduction
 def mix(own: float, target: Floats, factor: float, source: Floats, n: int) -> None:
     """A multiple of the first n entries of a vector, plus a multiple of another's."""
     for i in range(n):
@@ -145,9 +155,8 @@ def combine(target: Floats, factors: Floats, rows: Floats, order: Ints, k: int, 
     """Sum of factors[p] * rows[order[p]] over p < k, in the first n entries."""
     fill(target, 0.0, n)
     whole = k - k % 4
-    for p in range(
-        0, whole, 4
-    ):  # four rows at a time: the target is read and written a fourth as often
+    # Four rows at a time: the target is read and written a fourth as often.
+    for p in range(0, whole, 4):
         f, g, h, m = factors[p], factors[p + 1], factors[p + 2], factors[p + 3]
         a, b = rows[order[p]], rows[order[p + 1]]
         c, d = rows[order[p + 2]], rows[order[p + 3]]

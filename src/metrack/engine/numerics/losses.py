@@ -89,13 +89,9 @@ FORMULAS: dict[type, Formulas] = {int: Formulas(_loss, _gradient, _own_kind)}
 def register(name: str, record: tuple[Any, ...], loss: Any, gradient: Any) -> None:
     """Make a loss known by a name.
 
-    Parameters
-    ----------
-    name : str
-    record : NamedTuple
-        Its class tells the loss from others, its fields are parameters.
-    loss, gradient : functions of (record, s), compiled by `kernels.inner`
-        The loss, convex and falling in the margin, and its derivative in the shortfall s.
+    The class of ``record``, a NamedTuple, tells the loss from others; its fields are parameters.
+    ``loss``, convex and falling in the margin, and ``gradient``, its derivative in the shortfall s,
+    are functions of (record, s), compiled by `kernels.inner`.
     """
     FORMULAS[type(record)] = Formulas(loss, gradient)
     LOSSES[name] = record

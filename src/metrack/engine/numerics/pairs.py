@@ -4,9 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine.numerics.kernels import Floats, Ints, combine, dot, inner, kernel
+from metrack.engine.numerics.kernels import Floats, Ints, combine, copy, dot, fill, inner, kernel
 
 HEAVIEST = 1e6  # weight of a pair
+UNIT = 2.0  # mean |u|^2 where units are automatic: a pair's weight beside the threshold's
+SMALLEST = 1e-200  # a squared length below this has lost its digits
 
 
 class Pairs(NamedTuple):
@@ -60,13 +62,18 @@ def _turn(pairs: Pairs, matrix: Floats, found: Floats) -> None:
 
 
 @inner
+def span_of(rows: Any, row: int) -> tuple[int, int]:
+    """Where the numbers of a row, of pairs or of a chunk, start and end."""
+    if rows.starts.size > 0:
+        return rows.starts[row], rows.starts[row + 1]
+    return row * rows.where.size, (row + 1) * rows.where.size
+
+
+@inner
 def times(rows: Any, row: int, matrix: Floats, found: Floats) -> None:
     """A row, of pairs or of a chunk, times a matrix; where it is sparse, by its non-zeros."""
-    n, where = rows.where.size, rows.where
-    start, stop = row * n, (row + 1) * n
-    if rows.starts.size > 0:
-        start, stop = rows.starts[row], rows.starts[row + 1]
-        where = rows.where[start:stop]
+    start, stop = span_of(rows, row)
+    where = rows.where[start:stop] if rows.starts.size > 0 else rows.where
     combine(found, rows.u[start:stop], matrix, where, stop - start, found.size)
 
 
@@ -118,6 +125,18 @@ def difference(chunk: Chunk, row: int, full: Floats) -> Difference:
     for i in range(start, stop):
         full[chunk.where[i]] = chunk.u[i]
     return Difference(chunk.u[start:stop], chunk.where[start:stop], full, chunk.norm2[row])
+
+
+@inner
+def dense_row(chunk: Chunk, row: int, found: Any) -> None:
+    """A row of a chunk as a dense vector; where that is shorter, its first features are taken."""
+    n, width = found.size, chunk.where.size
+    if chunk.starts.size == 0:
+        copy(found, chunk.u[row * width : row * width + n], n)
+        return
+    fill(found, 0.0, n)
+    for i in range(chunk.starts[row], chunk.starts[row + 1]):
+        found[chunk.where[i]] = chunk.u[i]
 
 
 @inner

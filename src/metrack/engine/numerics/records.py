@@ -12,12 +12,12 @@ declared by a `Structure`.
 
 A size is a number or a symbol. n is the number of features and ``triangle`` n (n + 1) / 2; any
 other symbol, such as J for learners, is as large as in the first array that has it, and must be the
-same in all others. Settings are kept by their names, never by the numbers that stand for them.
+same in all others.
 """
 
 import math
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
@@ -90,68 +90,29 @@ class Number(NamedTuple):
         return value if self.whole else float(value)
 
 
-class Flag(NamedTuple):
-    """True or false."""
+class Plain(NamedTuple):
+    """A value of one type, which JSON knows."""
 
-    def plain(self, value: Any) -> bool:
+    kind: type
+    what: str
+
+    def plain(self, value: Any) -> Any:
         """For JSON."""
-        return bool(value)
-
-    def checked(self, value: Any, name: str, sizes: Sizes) -> bool:
-        """The truth value, if it is one."""
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} is {value!r}; it must be true or false")
-        return value
-
-
-class Choice:
-    """One of several settings, each with a name.
-
-    Parameters
-    ----------
-    meanings : mapping from names to what stands for them in the engine: a number, or a record
-    """
-
-    def __init__(self, meanings: Mapping[str, Any]) -> None:
-        self.meanings = meanings
-
-    def plain(self, value: Any) -> str:
-        """The name."""
-        for name, meaning in self.meanings.items():
-            if type(meaning) is type(value) and meaning == value:  # all empty records are equal
-                return name
-        raise TypeError(f"{value!r} has no name; give it one, and it can be saved")
+        return self.kind(value)
 
     def checked(self, value: Any, name: str, sizes: Sizes) -> Any:
-        """What a known name stands for."""
-        if not isinstance(value, str) or value not in self.meanings:
-            known = ", ".join(self.meanings)
-            raise ValueError(f"{name} is {value!r}, which is unknown; known are {known}")
-        return self.meanings[value]
-
-
-class Text(NamedTuple):
-    """A short text."""
-
-    def plain(self, value: Any) -> str:
-        """For JSON."""
-        return str(value)
-
-    def checked(self, value: Any, name: str, sizes: Sizes) -> str:
-        """The text, if it is one."""
-        if not isinstance(value, str):
-            raise ValueError(f"{name} is {value!r}; it must be a text")
+        """The value, if it is of that type."""
+        if not isinstance(value, self.kind):
+            raise ValueError(f"{name} is {value!r}; it must be {self.what}")
         return value
+
+
+Flag = partial(Plain, bool, "true or false")
+Text = partial(Plain, str, "a text")
 
 
 class Structure:
-    """A structured array of one entry.
-
-    Parameters
-    ----------
-    **fields : Array
-        What each field may hold, one number.
-    """
+    """A structured array of one entry, by what each of its fields, one number, may hold."""
 
     def __init__(self, **fields: Array) -> None:
         self.fields = fields
@@ -190,3 +151,10 @@ def _annotated(kind: Any) -> Mapping[str, Any]:
     if not all(found.values()):
         raise TypeError(f"{kind.__name__} does not declare what its fields may hold")
     return {field: holds[0] for field, holds in found.items()}
+
+
+def check_shapes(found: Any, expected: Any, name: str) -> None:
+    """Refuse a record whose arrays are not shaped as those of another one."""
+    for own, like, field in zip(found, expected, found._fields, strict=True):
+        if own.shape != like.shape:
+            raise ValueError(f"{name}.{field} is {own.shape}, expected {like.shape}")

@@ -45,25 +45,10 @@ class SecularScratch(NamedTuple):
 
 def make_secular_scratch(k: int) -> SecularScratch:
     """Allocate for problems of up to k poles."""
-    return SecularScratch(
-        poles=np.empty(k),
-        weights=np.empty(k),
-        roots=np.empty(k),
-        d=np.empty(k),
-        w=np.empty(k),
-        origin=np.empty(k),
-        x=np.empty(k),
-        low=np.empty(k),
-        high=np.empty(k),
-        f=np.empty(k),
-        slope=np.empty(k),
-        refined=np.empty(k),
-        gaps=np.empty((k, k)),
-        active=np.empty(k, np.int64),
-        position=np.empty(k, np.int64),
-        turned=np.empty((k, 2), np.int64),
-        angles=np.empty((k, 2)),
-    )
+    vectors, gaps, angles = np.empty((12, k)), np.empty((k, k)), np.empty((k, 2))
+    active, position = np.empty((2, k), np.int64)
+    turned = np.empty((k, 2), np.int64)
+    return SecularScratch._make([*vectors, gaps, active, position, turned, angles])
 
 
 @routine

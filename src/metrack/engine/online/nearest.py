@@ -17,6 +17,7 @@ from metrack.engine.numerics.kernels import (
     kernel,
     reduction,
     routine,
+    square_distance,
 )
 from metrack.engine.numerics.records import counts, floats
 
@@ -70,19 +71,8 @@ def find_nearest(
 ) -> None:
     """Look for the nearest points in each window; of points equally far the newer come first.
 
-    Parameters
-    ----------
-    memory : Memory
-        The first ``windows[-1]`` slots are the ring.
-    images : array (n_slots, rank)
-        Its points, embedded.
-    newest : int
-        The slot of the newest point.
-    point : Point
-    windows : array
-        Lengths, rising.
-    found : Nearest
-        Is filled.
+    The first ``windows[-1]`` slots, the longest of rising lengths, are the ring, in which the
+    newest point is in the slot ``newest``. ``images`` are all points, embedded.
     """
     codes, window, n_ring = memory.codes, 0, windows[-1]
     _forget(found)
@@ -124,10 +114,11 @@ def _note(found: Nearest, window: int) -> None:
 def _consider(given: Floats, image: Floats, code: int, point: Point, found: Nearest) -> None:
     last = found.codes.shape[1] - 1
     squares, codes = found.squares, found.codes
+    # To give up a long distance on the way takes longer than to sum it up.
     as_given, in_units = _squares(given, point.given, point.units, given.size)
     _take(as_given, code, squares[0, last], codes[0, last])
     _take(in_units, code, squares[1, last], codes[1, last])
-    _take(square(image, point.image, image.size), code, squares[2, last], codes[2, last])
+    _take(square_distance(image, point.image, image.size), code, squares[2, last], codes[2, last])
 
 
 @inner
@@ -140,16 +131,6 @@ def _take(far: float, code: int, squares: Floats, codes: Ints) -> None:
         squares[place], codes[place] = squares[place - 1], codes[place - 1]
         place -= 1
     squares[place], codes[place] = far, code
-
-
-@reduction
-def square(a: Floats, b: Floats, n: int) -> float:
-    """Squared distance; to give up a long one on the way takes longer than to sum it up."""
-    total = 0.0
-    for i in range(n):
-        gap = a[i] - b[i]
-        total += gap * gap
-    return total
 
 
 @reduction
@@ -168,14 +149,8 @@ def make_room(memory: Memory, n_ring: int, slot: int, held: Ints) -> int:
     """Move the point of a slot of the ring to the reserve; return its place there.
 
     It takes a free place, or else that of the oldest point of the class that has the most there: so
-    a class is not forgotten because others have come more often.
-
-    Parameters
-    ----------
-    memory : Memory
-    n_ring, slot : int
-    held : array (n_classes,)
-        Zeros, before and after.
+    a class is not forgotten because others have come more often. ``held``, a number for each
+    class, is 0 before and after.
     """
     if memory.codes[slot] == EMPTY:
         return EMPTY

@@ -1,9 +1,6 @@
 """Votes of nearest neighbours, mixed: how many of them, of how long a window, by which metric.
 
-An expert is a metric, a window and a number k. It predicts the classes of the k nearest points of
-its window, each by 1 / distance, and loses half the Brier score, which is in [0, 1] and mixable:
-there is no better rate than 2 for Hedge on it, which is the one of ``adaptive_share`` (Vovk and
-Zhdanov, 2009: rate 1 for the whole score). What is put out is the experts' mean by their weights.
+How experts vote and are weighed is in `votes`; here are what is kept, and what is asked of it.
 """
 
 import math
@@ -13,17 +10,9 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from metrack.engine.ensemble.combiners.adaptive_share import ADAPTIVE_SHARE
-from metrack.engine.numerics.kernels import (
-    Floats,
-    Ints,
-)
+from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.numerics.records import counts, floats
-from metrack.engine.online.nearest import (
-    EMPTY,
-    Nearest,
-    embed,
-    new_memory,
-)
+from metrack.engine.online.nearest import EMPTY, Nearest, embed, new_memory
 from metrack.engine.online.votes import (
     N_ROWS,
     SHARE,
@@ -33,6 +22,7 @@ from metrack.engine.online.votes import (
     Trust,
     Work,
     activate_all,
+    points_per_row,
     read_weights,
     vote,
     vote_and_learn,
@@ -73,14 +63,7 @@ class Past(NamedTuple):
 
 
 class NeighbourVotes:
-    """Nearest neighbours of a stream's points, point by point.
-
-    Parameters
-    ----------
-    n_features : int
-    longest : int
-        Points of the longest window.
-    """
+    """Nearest neighbours of a stream's points, point by point; the longest window has so many."""
 
     def __init__(self, n_features: int, longest: int) -> None:
         self.table = Table(windows_up_to(longest), np.array(NEIGHBOURS))
@@ -114,19 +97,9 @@ class NeighbourVotes:
         return p.reshape(self.table.shape)
 
     def observe(self, points: Floats, codes: Ints, order: Ints) -> Ints:
-        """Predict the class of each point, then learn it.
+        """Predict the code of each point's class, then learn it; EMPTY where none was known.
 
-        Parameters
-        ----------
-        points : array (n_points, n_features)
-        codes : array (n_points,)
-        order : array (n_classes,)
-            Of classes with the same share of the votes, the one of the least number is predicted.
-
-        Returns
-        -------
-        array (n_points,)
-            Codes; EMPTY where no class was known.
+        Of classes with the same share of the votes, the one of the least ``order`` is predicted.
         """
         predicted = np.empty(len(points), np.int64)
         work = self._work(len(order))
@@ -144,14 +117,8 @@ class NeighbourVotes:
     def look(self, units: Floats, columns: Floats) -> None:
         """Compare points in other units; and by another metric, if it matters.
 
-        It does where another one of the latest points is nearest to one of them.
-
-        Parameters
-        ----------
-        units : array (n_features,)
-            What features are multiplied by, to be in their own units.
-        columns : array (n_features, rank)
-            What points are multiplied by to be embedded.
+        It does where another one of the latest points is nearest to one of them. Points are
+        multiplied by ``units`` to be in features' own ones, by ``columns`` to be embedded.
         """
         self.sight = self.sight._replace(units=units)
         probe = self.memory.points[self.latest(self.table.windows[:2][-1])]
@@ -171,16 +138,12 @@ class NeighbourVotes:
         """Note that the metric's losses rose, where its last change is not known yet."""
         if last_change > self.noticed[1]:
             self.noticed[:] = self.n_points, last_change
-            self.trust.history[(self.n_points - 1) // self._stride, CHANGES] += 1.0
-
-    @property
-    def _stride(self) -> int:
-        """Points for which a row of the history stands."""
-        return max(1, 1 << (-(-self.n_points // N_ROWS) - 1).bit_length())
+            row = (self.n_points - 1) // points_per_row(self.n_points)
+            self.trust.history[row, CHANGES] += 1.0
 
     def past(self) -> Past:
         """What was along the stream."""
-        stride = self._stride
+        stride = points_per_row(self.n_points)
         n_rows = -(-self.n_points // stride)
         stops = np.minimum(np.arange(1, n_rows + 1) * stride, self.n_points)
         lengths = np.diff(stops, prepend=0)

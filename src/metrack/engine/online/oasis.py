@@ -1,30 +1,23 @@
 """OASIS: a bilinear similarity from triplets, a passive-aggressive step each."""
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from metrack.engine.ensemble.scaler import (
-    SCALER,
-    SMALLEST,
-    check,
-    to_scale,
-    unit,
-    unit_before,
-)
+from metrack.engine.ensemble.scaler import to_scale, unit, unit_before
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Record, add_scaled, inner, kernel
-from metrack.engine.numerics.pairs import Chunk, Difference, Pairs, difference, row_times
-from metrack.engine.numerics.records import TINY, Flag, Number, floats
-from metrack.engine.online.targets import COUNTERS
+from metrack.engine.numerics.pairs import SMALLEST, Chunk, Difference, Pairs, difference, row_times
+from metrack.engine.numerics.records import floats
+from metrack.engine.online.targets import DenseLearner
 
 
 class PassiveAggressive(NamedTuple):
     """How a similarity moves."""
 
-    longest: Annotated[float, Number(TINY)]  # step
-    scaled: Annotated[bool, Flag()]  # V is measured in units of its root mean square
+    longest: float  # step: C
+    scaled: bool  # V is measured in units of its root mean square
 
 
 class Similarity(NamedTuple):
@@ -33,46 +26,16 @@ class Similarity(NamedTuple):
     matrix: Annotated[Floats, floats("n", "n")]  # W
 
 
-class Triplets(NamedTuple):
-    """Rows p and p+ - p-."""
-
-    anchors: Chunk
-    gaps: Chunk
-
-
-class Work(NamedTuple):
-    """Working memory of a pass over triplets."""
-
-    anchor: Floats
-    gap: Floats
-
-
-class DenseSimilarity:
+class DenseSimilarity(DenseLearner):
     """One learner of a bilinear similarity x'Wz from triplets, by OASIS.
 
-    Parameters
-    ----------
-    n_features : int
-    rule : PassiveAggressive
-        Its steps are at most C, with V = p (p+ - p-)'.
+    Steps are along V = p (p+ - p-)'.
     """
 
-    STATE = ("counters", "scaler", "learners")
-
     def __init__(self, n_features: int, rule: PassiveAggressive) -> None:
-        self.n_features = n_features
+        super().__init__(n_features)  # its scaler is of |V|
         self.rule = rule
-        self.counters: Record = COUNTERS()
-        self.scaler: Record = SCALER()  # of |V|
         self.learners = Similarity(np.eye(n_features))
-
-    def holders(self) -> dict[str, Any]:
-        """What has state, by name; see `Ensemble`."""
-        return {"learner": self}
-
-    def check(self) -> None:
-        """Refuse a state that no stream can have led to; all records hold what they declare."""
-        check(self.scaler, self.n_pairs)
 
     def observe(self, anchors: Pairs, gaps: Pairs) -> Floats:
         """Loss suffered on each triplet before learning from it.
@@ -81,17 +44,11 @@ class DenseSimilarity:
         """
         losses = np.empty(len(anchors.y))
         # V is scaled, and neither of its two sides.
-        chunks = (to_scale(self.scaler, rows, 0.0, self.n_pairs) for rows in (anchors, gaps))
-        triplets = Triplets(*chunks)
-        work = Work(np.zeros(self.n_features), np.zeros(self.n_features))
-        observe_triplets(self.learners.matrix, self.scaler, self.rule, triplets, losses, work)
+        p, d = (to_scale(self.scaler, rows, 0.0, self.n_pairs) for rows in (anchors, gaps))
+        work = np.zeros((2, self.n_features))
+        observe_triplets(self.learners.matrix, self.scaler, self.rule, p, d, losses, work)
         self.counters["pairs"] += len(losses)
         return losses
-
-    @property
-    def n_pairs(self) -> int:
-        """How many triplets have been learned."""
-        return int(self.counters["pairs"][0])
 
     def matrix(self) -> Floats:
         """W in the units of the data."""
@@ -110,14 +67,15 @@ def observe_triplets(
     W: Floats,
     scaler: Record,
     rule: PassiveAggressive,
-    triplets: Triplets,
+    anchors: Chunk,
+    gaps: Chunk,
     losses: Floats,
-    work: Work,
+    work: Floats,
 ) -> None:
     """Predict, suffer and learn all triplets."""
     for row in range(losses.size):
-        p = difference(triplets.anchors, row, work.anchor)
-        d = difference(triplets.gaps, row, work.gap)
+        p = difference(anchors, row, work[0])
+        d = difference(gaps, row, work[1])
         square = p.norm2 * d.norm2
         losses[row] = 1.0
         if square < SMALLEST:  # as good as p = 0 or p+ = p-: there is nothing to learn

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrack.engine.numerics.kernels import Floats, Ints, inner, kernel, routine
-from metrack.engine.online.nearest import EMPTY, square
+from metrack.engine.numerics.kernels import Floats, Ints, inner, kernel, routine, square_distance
+from metrack.engine.online.nearest import EMPTY
 
 CANDIDATES = 32  # at most
 PER_PAIR = CANDIDATES  # uniform numbers
@@ -45,23 +45,9 @@ def draw(slots: Slots, new: Ints, uniforms: Floats, partners: Ints, drawn: Drawn
     """Pair new points with those in the slots, each before it takes a slot itself.
 
     Similar and dissimilar pairs take turns; where there is no partner of the kind whose turn it is,
-    a point draws no more.
-
-    Parameters
-    ----------
-    slots : Slots
-    new : array (n_points,)
-        Labels of the new points; their rows come after those of the slots.
-    uniforms : array (n_points, n_pairs * PER_PAIR + 1)
-    partners : array (n_slots,)
-        For working in.
-    drawn : Drawn
-        As many as can be; filled from the start.
-
-    Returns
-    -------
-    int
-        The number of pairs.
+    a point draws no more. ``new`` are labels; rows of these points come after those of the slots.
+    ``uniforms`` are (n_points, n_pairs * PER_PAIR + 1), ``partners`` (n_slots,) for working in.
+    ``drawn``, as many as can be, is filled from the start; returns how many there are.
     """
     n, last = 0, uniforms.shape[1] - 1
     for i in range(new.size):
@@ -88,7 +74,7 @@ def _compare(slots: Slots, label: int, row: int) -> None:
     same = other = np.inf
     for slot in range(slots.labels.size if n > 0 else 0):
         if slots.labels[slot] != EMPTY:
-            far = square(images[slots.rows[slot]], images[row], n)
+            far = square_distance(images[slots.rows[slot]], images[row], n)
             if slots.labels[slot] == label:
                 same = min(same, far)
             else:
@@ -102,7 +88,7 @@ def _compare(slots: Slots, label: int, row: int) -> None:
 @routine
 def _partner(slots: Slots, label: int, row: int, uniforms: Floats, partners: Ints) -> int:
     """The nearest of some drawn among those with the same label, or among those with another."""
-    n, alike = 0, slots.clock[1] == 0
+    n, alike, images = 0, slots.clock[1] == 0, slots.images
     for slot in range(slots.labels.size):
         own = slots.labels[slot]
         if own != EMPTY and (own == label) == alike:
@@ -111,7 +97,7 @@ def _partner(slots: Slots, label: int, row: int, uniforms: Floats, partners: Int
     found, nearest = EMPTY, np.inf
     for k in range(uniforms.size if n > 0 else 0):
         slot = partners[int(uniforms[k] * n)]
-        far = square(slots.images[slots.rows[slot]], slots.images[row], slots.images.shape[1])
+        far = square_distance(images[slots.rows[slot]], images[row], images.shape[1])
         if far < nearest:
             found, nearest = slot, far
     return found

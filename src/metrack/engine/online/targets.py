@@ -1,6 +1,6 @@
 """Online ITML and LEGO: squared distances on their way to fixed targets, O(n^2) a step.
 
-The metric is kept as a factor L with M = L'L, and moved by `numerics.factor`.
+The metric is kept as a factor L with M = L'L, and moved as by `representations.dense_factor`.
 """
 
 import math
@@ -8,22 +8,14 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from metrack.engine.ensemble.scaler import SCALER, SMALLEST, check, to_scale, unit
+from metrack.engine.ensemble.scaler import SCALER, check, to_scale, unit
 from metrack.engine.numerics.divergences import LARGEST
-from metrack.engine.numerics.factor import factor_distance, update_factor
 from metrack.engine.numerics.factored import Factored
 from metrack.engine.numerics.kernels import Floats, Record, inner, kernel
-from metrack.engine.numerics.pairs import Chunk, Pairs, difference
-from metrack.engine.numerics.records import (
-    TINY,
-    Choice,
-    Flag,
-    Number,
-    Structure,
-    counts,
-    floats,
-)
+from metrack.engine.numerics.pairs import SMALLEST, Chunk, Pairs, difference
+from metrack.engine.numerics.records import Structure, counts, floats
 from metrack.engine.numerics.steps import towards_target
+from metrack.engine.representations.dense_factor import factor_distance, update_factor
 
 ITML, LEGO = range(2)
 METHODS = {"itml": ITML, "lego": LEGO}
@@ -32,11 +24,11 @@ METHODS = {"itml": ITML, "lego": LEGO}
 class Target(NamedTuple):
     """How the metric moves: similar pairs to at most ``upper``, others to at least ``lower``."""
 
-    method: Annotated[int, Choice(METHODS)]
-    rate: Annotated[float, Number(TINY)]
-    upper: Annotated[float, Number(TINY)]
-    lower: Annotated[float, Number(TINY)]
-    scaled: Annotated[bool, Flag()]  # u is measured in units of its root mean square
+    method: int
+    rate: float
+    upper: float
+    lower: float
+    scaled: bool  # u is measured in units of its root mean square
 
 
 class Metric(NamedTuple):
@@ -57,22 +49,36 @@ class Work(NamedTuple):
     r: Floats  # L'Lu
 
 
-class DenseMetric:
-    """One learner of a metric of full rank, in the place of an `Ensemble`.
-
-    Parameters
-    ----------
-    n_features : int
-    rule : Target
-    """
+class DenseLearner:
+    """One learner of a dense matrix, in the place of an `Ensemble`."""
 
     STATE = ("counters", "scaler", "learners")
 
-    def __init__(self, n_features: int, rule: Target) -> None:
+    def __init__(self, n_features: int) -> None:
         self.n_features = n_features
-        self.rule = rule
         self.counters: Record = COUNTERS()
         self.scaler: Record = SCALER()
+
+    def holders(self) -> dict[str, Any]:
+        """What has state, by name; see `Ensemble`."""
+        return {"learner": self}
+
+    def check(self) -> None:
+        """Refuse a state that no stream can have led to; all records hold what they declare."""
+        check(self.scaler, self.n_pairs)
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs, or triplets, have been learned."""
+        return int(self.counters["pairs"][0])
+
+
+class DenseMetric(DenseLearner):
+    """One learner of a metric of full rank."""
+
+    def __init__(self, n_features: int, rule: Target) -> None:
+        super().__init__(n_features)
+        self.rule = rule
         self.learners = Metric(np.eye(n_features), np.array([0.5 * (rule.upper + rule.lower)]))
 
     def observe(self, pairs: Pairs, draws: Floats) -> Floats:
@@ -95,24 +101,15 @@ class DenseMetric:
         self.learners = old.learners._replace(factor=factor)
         self.counters, self.scaler = old.counters, old.scaler
 
-    def holders(self) -> dict[str, Any]:
-        """What has state, by name; see `Ensemble`."""
-        return {"learner": self}
-
     def check(self) -> None:
         """Refuse a state that no stream can have led to; all records hold what they declare."""
-        check(self.scaler, self.n_pairs)
+        super().check()
         if self.rule.upper > self.rule.lower:
             raise ValueError(f"the target {self.rule.upper} is above {self.rule.lower}")
 
     @property
     def _spread(self) -> float:
         return 1.0 if self.rule.scaled else 0.0
-
-    @property
-    def n_pairs(self) -> int:
-        """How many pairs have been learned."""
-        return int(self.counters["pairs"][0])
 
     @property
     def mu(self) -> Floats:

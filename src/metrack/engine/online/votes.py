@@ -10,12 +10,7 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 from metrack.engine.ensemble.combiners.cbce import TIE
-from metrack.engine.ensemble.combiners.protocol import (
-    Activation,
-    activate,
-    probabilities,
-    update,
-)
+from metrack.engine.ensemble.combiners.protocol import Activation, activate, probabilities, update
 from metrack.engine.numerics.kernels import (
     Floats,
     Ints,
@@ -27,14 +22,7 @@ from metrack.engine.numerics.kernels import (
     routine,
 )
 from metrack.engine.numerics.records import floats
-from metrack.engine.online.nearest import (
-    EMPTY,
-    Memory,
-    Nearest,
-    Point,
-    find_nearest,
-    make_room,
-)
+from metrack.engine.online.nearest import EMPTY, Memory, Nearest, Point, find_nearest, make_room
 
 METRICS = ("given units", "own units", "tracked")
 N_ROWS = 256  # of the history
@@ -240,7 +228,7 @@ def _loss(shares: Floats, codes: Ints, k: int, code: int) -> float:
 @routine
 def _note(history: Floats, t: int, p: Floats, missed: bool) -> None:
     """Add to the row of a point's time; t points came before it."""
-    stride = points_per_row(t + 1)
+    stride = _points_per_row(t + 1)
     if t == stride // 2 * N_ROWS and t > 0:
         _merge(history)
     row = history[t // stride]
@@ -249,13 +237,15 @@ def _note(history: Floats, t: int, p: Floats, missed: bool) -> None:
     row[p.size] += missed
 
 
-@inner
 def points_per_row(n_points: int) -> int:
     """How many points a row of the history stands for: the least power of two that is enough."""
     stride = 1
     while stride * N_ROWS < n_points:
         stride *= 2
     return stride
+
+
+_points_per_row = inner(points_per_row)
 
 
 @inner

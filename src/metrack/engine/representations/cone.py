@@ -17,33 +17,11 @@ import numpy as np
 
 from metrack.engine.numerics.divergences import LARGEST
 from metrack.engine.numerics.factored import Factored
-from metrack.engine.numerics.kernels import (
-    Floats,
-    add_scaled,
-    copy,
-    dot,
-    fill,
-    inner,
-    routine,
-)
+from metrack.engine.numerics.kernels import Floats, add_scaled, copy, dot, fill, inner, routine
 from metrack.engine.numerics.pairs import Difference, row_times
 from metrack.engine.numerics.records import floats
-from metrack.engine.representations.elementwise import (
-    frobenius_alone,
-    positive_part,
-    soft_threshold,
-)
-from metrack.engine.representations.protocol import (
-    Entries,
-    Geometry,
-    Representation,
-    Source,
-    Step,
-    always_room,
-    constant_rho,
-    nothing_truncated,
-    register,
-)
+from metrack.engine.representations.elementwise import L1, positive_part, soft_threshold
+from metrack.engine.representations.protocol import Entries, Geometry, Source, Step, register
 
 PRECISION = 1e-8  # distance from the solution, relative to |A|
 MOST_ITERATIONS = 5000
@@ -70,71 +48,6 @@ class Scratch(NamedTuple):
     turned: Floats  # A - W in the basis of ``vectors``
     vectors: Floats  # eigenvectors, as rows
     product: Floats
-
-
-def new_learners(n_learners: int, n_features: int, geometry: Geometry, identity: bool) -> Cone:
-    """Learners that all start at 0, or at the identity."""
-    initial = np.full(n_learners, 1.0 if identity else 0.0)
-    matrix = initial[:, None, None] * np.eye(n_features)
-    return Cone(matrix, np.zeros_like(matrix), initial, np.ones(n_learners))
-
-
-def widen(learners: Cone, new: Cone, geometry: Geometry) -> Cone:
-    """Learners of more features, which have been 0 so far: there M is as it started."""
-    n = learners.matrix.shape[1]
-    more = new.matrix.shape[1] - n
-    around = ((0, 0), (0, more), (0, more))
-    matrix = np.pad(learners.matrix, around)
-    added = np.arange(n, n + more)
-    matrix[:, added, added] = learners.initial_value[:, None]
-    return learners._replace(matrix=matrix, multipliers=np.pad(learners.multipliers, around))
-
-
-def adopt(source: Source, new: Cone, geometry: Geometry) -> Cone:
-    """Learners with the metrics of others."""
-    matrix = np.array([metric.matrix() for metric in source.metrics()])
-    untouched = np.array([each.untouched for each in source.entries()])
-    initial = np.clip(untouched, 0.0, 1.0)
-    return widen(Cone(matrix, np.zeros_like(matrix), initial, source.mu), new, geometry)
-
-
-def entries(learners: Cone, j: int, geometry: Geometry) -> Entries:
-    """M of learner j."""
-    return Entries(learners.matrix[j], float(learners.initial_value[j]))
-
-
-def metric(learners: Cone, j: int, geometry: Geometry, unit: float) -> Factored:
-    """Metric of learner j, over ``unit``."""
-    return mixture(learners, np.eye(j + 1)[j], geometry, unit)
-
-
-def mixture(learners: Cone, p: Floats, geometry: Geometry, unit: float) -> Factored:
-    """The weighted sum of the first learners' metrics, over ``unit``."""
-    M = np.triu(np.tensordot(p, learners.matrix[: len(p)], 1))
-    values, vectors = positive_part(M, geometry.capacity)
-    return Factored(values / unit, vectors, 0.0)
-
-
-def density(learners: Cone, j: int, geometry: Geometry) -> float:
-    """Share of M's entries that are not 0."""
-    return float(np.mean(learners.matrix[j] != 0.0))
-
-
-def make_scratch(learners: Cone, n_features: int) -> Scratch:
-    """Working memory for a pass over a batch."""
-    return Scratch(*np.empty((len(Scratch._fields), n_features, n_features)))
-
-
-@inner
-def is_full(learners: Cone, capacity: int) -> bool:
-    """There is always room."""
-    return False
-
-
-@inner
-def step_norm(learners: Cone, u: Difference) -> float:
-    """Frobenius norm of what a step of size 1 adds: |uu'|."""
-    return u.norm2
 
 
 @inner
@@ -277,27 +190,45 @@ def copy_learner(learners: Cone, source: int, target: int) -> None:
     learners.mu[target] = learners.mu[source]
 
 
-CONE = register(
-    Representation(
-        name="cone",
-        kind=Cone,
-        squared_distance=squared_distance,
-        update=update,
-        step_norm=step_norm,
-        copy_learner=copy_learner,
-        is_full=is_full,
-        new_learners=new_learners,
-        make_scratch=make_scratch,
-        grow=always_room,
-        widen=widen,
-        adopt=adopt,
-        check=frobenius_alone,
-        entries=entries,
-        metric=metric,
-        mixture=mixture,
-        density=density,
-        truncated_mass=nothing_truncated,
-        rho_for_length=constant_rho,
-        cheap=False,
-    )
-)
+class OnCone(L1):
+    """Matrices on the cone, with their multipliers."""
+
+    def new_learners(self, J: int, n: int, geometry: Geometry, identity: bool) -> Cone:
+        """Learners that all start at 0, or at the identity."""
+        initial = np.full(J, 1.0 if identity else 0.0)
+        matrix = initial[:, None, None] * np.eye(n)
+        return Cone(matrix, np.zeros_like(matrix), initial, np.ones(J))
+
+    def widen(self, learners: Cone, new: Cone, geometry: Geometry) -> Cone:
+        """Learners of more features, which have been 0 so far: there M is as it started."""
+        n = learners.matrix.shape[1]
+        more = new.matrix.shape[1] - n
+        around = ((0, 0), (0, more), (0, more))
+        matrix = np.pad(learners.matrix, around)
+        added = np.arange(n, n + more)
+        matrix[:, added, added] = learners.initial_value[:, None]
+        return learners._replace(matrix=matrix, multipliers=np.pad(learners.multipliers, around))
+
+    def adopt(self, source: Source, new: Cone, geometry: Geometry) -> Cone:
+        """Learners with the metrics of others."""
+        matrix = np.array([metric.matrix() for metric in source.metrics()])
+        untouched = np.array([each.untouched for each in source.entries()])
+        initial = np.clip(untouched, 0.0, 1.0)
+        return self.widen(Cone(matrix, np.zeros_like(matrix), initial, source.mu), new, geometry)
+
+    def entries(self, learners: Cone, j: int, geometry: Geometry) -> Entries:
+        """M of learner j."""
+        return Entries(learners.matrix[j], float(learners.initial_value[j]))
+
+    def mixture(self, learners: Cone, p: Floats, geometry: Geometry, unit: float) -> Factored:
+        """The weighted sum of the first learners' metrics, over ``unit``."""
+        M = np.triu(np.tensordot(p, learners.matrix[: len(p)], 1))
+        values, vectors = positive_part(M, geometry.capacity)
+        return Factored(values / unit, vectors, 0.0)
+
+    def make_scratch(self, learners: Cone, n_features: int) -> Scratch:
+        """Working memory for a pass over a batch."""
+        return Scratch(*np.empty((len(Scratch._fields), n_features, n_features)))
+
+
+CONE = register(OnCone("cone", Cone, squared_distance, update, copy_learner))

@@ -25,10 +25,19 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from metrack.engine.numerics.divergences import BURG, LARGEST, bounds
-from metrack.engine.numerics.factor import factor_distance, update_factor
-from metrack.engine.numerics.factored import Factored, mixture_of
-from metrack.engine.numerics.kernels import Floats, Ints, add_scaled, copy, dot, inner, routine
-from metrack.engine.numerics.pairs import Difference
+from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.kernels import (
+    Floats,
+    Ints,
+    add_scaled,
+    copy,
+    dot,
+    fill,
+    inner,
+    mix,
+    routine,
+)
+from metrack.engine.numerics.pairs import SMALLEST, Difference, row_times
 from metrack.engine.numerics.records import counts, floats
 from metrack.engine.representations.protocol import (
     Entries,
@@ -36,15 +45,13 @@ from metrack.engine.representations.protocol import (
     Representation,
     Source,
     Step,
-    always_room,
-    nothing_truncated,
     register,
 )
 
-SMALLEST = 1e-200  # a squared distance below this has lost its digits
 NOTHING = 1e-12  # a share of q; a step that changes less may be rounding's, and does not pull
 FADES_FROM = 32.0  # length of an interval
 IDENTITY_EVERY = 4  # times n steps: often enough to bound M, and seldom enough to be cheap
+LOST = 1e-15  # 1 minus so little is 1 but for a few last digits
 
 
 class DenseFactor(NamedTuple):
@@ -63,36 +70,11 @@ class Scratch(NamedTuple):
     square: Floats  # (n, n)
 
 
-def new_learners(
-    n_learners: int, n_features: int, geometry: Geometry, identity: bool
-) -> DenseFactor:
-    """Learners that all start at the identity, as Burg must."""
-    return DenseFactor(
-        np.tile(np.eye(n_features), (n_learners, 1, 1)),
-        np.ones(n_learners),
-        np.zeros(n_learners, np.int64),
-    )
-
-
-def widen(learners: DenseFactor, new: DenseFactor, geometry: Geometry) -> DenseFactor:
-    """Learners of more features, which have been 0 so far: there M is at its start."""
-    n_learners, n, _ = learners.factor.shape
-    factor = np.tile(np.eye(new.factor.shape[1]), (n_learners, 1, 1))
-    factor[:, :n, :n] = learners.factor
-    return learners._replace(factor=factor)
-
-
 def change_basis(learners: DenseFactor, turn: Floats, outside: Floats) -> DenseFactor:
-    """Learners whose features are other directions; each M is restricted to these.
+    """Learners on the first directions of a basis, which become others; each M is restricted.
 
-    Parameters
-    ----------
-    learners : DenseFactor
-        On the first directions of a basis.
-    turn : array (old and new directions, directions)
-        The directions to go on with, by columns, which are orthonormal.
-    outside : array (n_learners,)
-        What multiplies plain distance beyond a learner's directions.
+    Columns of ``turn``, orthonormal, are the directions to go on with, by old and new ones;
+    ``outside`` is what multiplies plain distance beyond a learner's directions.
     """
     n = learners.factor.shape[1]
     known, beyond = learners.factor @ turn[:n], turn[n:]
@@ -101,71 +83,34 @@ def change_basis(learners: DenseFactor, turn: Floats, outside: Floats) -> DenseF
     return learners._replace(factor=factor)
 
 
-def adopt(source: Source, new: DenseFactor, geometry: Geometry) -> DenseFactor:
-    """Learners with the metrics of others; no eigenvalue may be 0."""
-    least, most = bounds(geometry.divergence)
-    factors = []
-    for metric in source.metrics():
-        values, vectors = np.linalg.eigh(metric.matrix())
-        factors.append(np.sqrt(np.clip(values, least, most))[:, None] * vectors.T)
-    steps = np.zeros(len(factors), np.int64)
-    return widen(DenseFactor(np.array(factors), source.mu, steps), new, geometry)
+@inner
+def factor_distance(factor: Floats, u: Difference, w: Floats) -> float:
+    """The squared distance |Lu|^2; leaves Lu in w."""
+    for i in range(w.size):
+        w[i] = row_times(factor[i], u)
+    return dot(w, w, w.size)
 
 
-def check(learners: DenseFactor, geometry: Geometry, n_features: int) -> None:
-    """Refuse learners that no stream can have led to; their arrays hold what they declare."""
-    if geometry.divergence != BURG:
-        raise ValueError("a dense factor is for the Burg divergence alone")
+@inner
+def update_factor(
+    factor: Floats, w: Floats, r: Floats, q: float, ratio: float, norm2: float, growth: float
+) -> None:
+    """Give u the squared distance ratio * q, where Lu is in w, then all of M a factor ``growth``.
 
-
-def entries(learners: DenseFactor, j: int, geometry: Geometry) -> Entries:
-    """M of learner j."""
-    return Entries(learners.factor[j].T @ learners.factor[j], 1.0)
-
-
-def metric(learners: DenseFactor, j: int, geometry: Geometry, unit: float) -> Factored:
-    """Metric of learner j, over ``unit``."""
-    _, lengths, vectors = np.linalg.svd(learners.factor[j])
-    return Factored(lengths**2 / unit, vectors, 0.0)
-
-
-def mixture(learners: DenseFactor, p: Floats, geometry: Geometry, unit: float) -> Factored:
-    """The weighted sum of the first learners' metrics."""
-    metrics = [metric(learners, j, geometry, unit) for j in range(len(p))]
-    return mixture_of(metrics, p, geometry.capacity)
-
-
-def density(learners: DenseFactor, j: int, geometry: Geometry) -> float:
-    """Share of M's entries that are not 0."""
-    L = metric(learners, j, geometry, 1.0).components()
-    return float(np.mean(L.T @ L != 0.0))
-
-
-def rho_for_length(rho: float, lengths: Floats) -> Floats:
-    """The regulariser is there for change. It fades as rates do.
-
-    So over an interval it costs no more than a learner's regret.
+    r is working memory.
     """
-    faded: Floats = rho * np.minimum(1.0, np.sqrt(FADES_FROM / lengths))
-    return faded
-
-
-def make_scratch(learners: DenseFactor, n_features: int) -> Scratch:
-    """Working memory for a pass over a batch."""
-    n = n_features
-    return Scratch(np.empty((learners.mu.size, n)), np.empty(n), np.empty((n, n)))
-
-
-@inner
-def is_full(learners: DenseFactor, capacity: int) -> bool:
-    """There is always room."""
-    return False
-
-
-@inner
-def step_norm(learners: DenseFactor, u: Difference) -> float:
-    """Frobenius norm of what a step of size 1 adds in the dual: |uu'|."""
-    return u.norm2
+    n, grown = w.size, math.sqrt(growth)
+    # No input may lead to a NaN.
+    ratio = min(max(ratio, 1.0 / LARGEST), max(1.0, LARGEST * norm2 / q))
+    root = math.sqrt(ratio)
+    a = (1.0 - root) / q
+    fill(r, 0.0, n)
+    for i in range(n):
+        add_scaled(r, w[i], factor[i], n)
+    for i in range(n):
+        mix(grown, factor[i], -grown * a * w[i], r, n)
+        if root < LOST:  # else a factor of rank 1 might cancel to nothing, and M with it
+            add_scaled(factor[i], grown * root / q * w[i], r, n)
 
 
 @inner
@@ -220,27 +165,58 @@ def copy_learner(learners: DenseFactor, source: int, target: int) -> None:
     learners.steps[target] = learners.steps[source]
 
 
+class ByFactor(Representation):
+    """Dense factors of metrics of full rank."""
+
+    def new_learners(self, J: int, n: int, geometry: Geometry, identity: bool) -> DenseFactor:
+        """Learners that all start at the identity, as Burg must."""
+        return DenseFactor(np.tile(np.eye(n), (J, 1, 1)), np.ones(J), np.zeros(J, np.int64))
+
+    def widen(self, learners: DenseFactor, new: DenseFactor, geometry: Geometry) -> DenseFactor:
+        """Learners of more features, which have been 0 so far: there M is at its start."""
+        n_learners, n, _ = learners.factor.shape
+        factor = np.tile(np.eye(new.factor.shape[1]), (n_learners, 1, 1))
+        factor[:, :n, :n] = learners.factor
+        return learners._replace(factor=factor)
+
+    def adopt(self, source: Source, new: DenseFactor, geometry: Geometry) -> DenseFactor:
+        """Learners with the metrics of others; no eigenvalue may be 0."""
+        least, most = bounds(geometry.divergence)
+        factors = []
+        for metric in source.metrics():
+            values, vectors = np.linalg.eigh(metric.matrix())
+            factors.append(np.sqrt(np.clip(values, least, most))[:, None] * vectors.T)
+        steps = np.zeros(len(factors), np.int64)
+        return self.widen(DenseFactor(np.array(factors), source.mu, steps), new, geometry)
+
+    def check(self, learners: DenseFactor, geometry: Geometry, n_features: int) -> None:
+        """Refuse learners that no stream can have led to; their arrays hold what they declare."""
+        if geometry.divergence != BURG:
+            raise ValueError("a dense factor is for the Burg divergence alone")
+
+    def entries(self, learners: DenseFactor, j: int, geometry: Geometry) -> Entries:
+        """M of learner j."""
+        return Entries(learners.factor[j].T @ learners.factor[j], 1.0)
+
+    def metric(self, learners: DenseFactor, j: int, geometry: Geometry, unit: float) -> Factored:
+        """Metric of learner j, over ``unit``."""
+        _, lengths, vectors = np.linalg.svd(learners.factor[j])
+        return Factored(lengths**2 / unit, vectors, 0.0)
+
+    def rho_for_length(self, rho: float, lengths: Floats) -> Floats:
+        """The regulariser is there for change. It fades as rates do.
+
+        So over an interval it costs no more than a learner's regret.
+        """
+        faded: Floats = rho * np.minimum(1.0, np.sqrt(FADES_FROM / lengths))
+        return faded
+
+    def make_scratch(self, learners: DenseFactor, n_features: int) -> Scratch:
+        """Working memory for a pass over a batch."""
+        n = n_features
+        return Scratch(np.empty((learners.mu.size, n)), np.empty(n), np.empty((n, n)))
+
+
 DENSE_FACTOR = register(
-    Representation(
-        name="dense_factor",
-        kind=DenseFactor,
-        squared_distance=squared_distance,
-        update=update,
-        step_norm=step_norm,
-        copy_learner=copy_learner,
-        is_full=is_full,
-        new_learners=new_learners,
-        make_scratch=make_scratch,
-        grow=always_room,
-        widen=widen,
-        adopt=adopt,
-        check=check,
-        entries=entries,
-        metric=metric,
-        mixture=mixture,
-        density=density,
-        truncated_mass=nothing_truncated,
-        rho_for_length=rho_for_length,
-        cheap=True,
-    )
+    ByFactor("dense_factor", DenseFactor, squared_distance, update, copy_learner)
 )

@@ -11,26 +11,24 @@ import numpy as np
 
 from metrack.engine.numerics.divergences import LARGEST
 from metrack.engine.numerics.factored import Factored
-from metrack.engine.numerics.kernels import Floats, copy, inner, routine
+from metrack.engine.numerics.kernels import Floats, inner, routine
 from metrack.engine.numerics.pairs import Difference
 from metrack.engine.numerics.records import floats
 from metrack.engine.representations.elementwise import (
+    L1,
     LARGEST_CUMULATIVE,
     LARGEST_LAZY,
-    frobenius_alone,
+    copy_learner,
     lazy_value,
+    shrink_entries,
     soft_threshold,
-    start_anew,
 )
 from metrack.engine.representations.protocol import (
     Entries,
     Geometry,
-    Representation,
+    NoScratch,
     Source,
     Step,
-    always_room,
-    constant_rho,
-    nothing_truncated,
     register,
 )
 
@@ -45,74 +43,6 @@ class Diagonal(NamedTuple):
     mu: Annotated[Floats, floats("J", least=1.0, most=LARGEST)]
 
 
-class Scratch(NamedTuple):
-    """A step needs no working memory."""
-
-
-def new_learners(n_learners: int, n_features: int, geometry: Geometry, identity: bool) -> Diagonal:
-    """Learners that all start at 0, or at the identity."""
-    initial = np.full(n_learners, 1.0 if identity else 0.0)
-    lazy = np.repeat(initial[:, None], n_features, axis=1)
-    return Diagonal(lazy, np.zeros(n_learners), initial, np.ones(n_learners))
-
-
-def widen(learners: Diagonal, new: Diagonal, geometry: Geometry) -> Diagonal:
-    """Learners of more features, which have been 0 so far: there M is as it started."""
-    more = new.lazy_values.shape[1] - learners.lazy_values.shape[1]
-    added = np.repeat(learners.initial_value[:, None], more, axis=1)
-    return learners._replace(lazy_values=np.concatenate([learners.lazy_values, added], axis=1))
-
-
-def adopt(source: Source, new: Diagonal, geometry: Geometry) -> Diagonal:
-    """Learners with the positive entries on the diagonals of others; no threshold is pending."""
-    found = source.entries()
-    lazy = np.maximum([np.diag(each.matrix) for each in found], 0.0)
-    initial = np.clip([each.untouched for each in found], 0.0, 1.0)
-    return widen(Diagonal(lazy, np.zeros(len(found)), initial, source.mu), new, geometry)
-
-
-def entries(learners: Diagonal, j: int, geometry: Geometry) -> Entries:
-    """M of learner j."""
-    threshold = learners.cumulative_threshold[j]
-    weights = np.maximum(learners.lazy_values[j] - threshold, 0.0)
-    untouched = max(learners.initial_value[j] - threshold, 0.0)
-    return Entries(np.diag(weights), float(untouched))
-
-
-def metric(learners: Diagonal, j: int, geometry: Geometry, unit: float) -> Factored:
-    """Metric of learner j, over ``unit``."""
-    return mixture(learners, np.eye(j + 1)[j], geometry, unit)
-
-
-def mixture(learners: Diagonal, p: Floats, geometry: Geometry, unit: float) -> Factored:
-    """The largest entries of the weighted sum of the first learners' metrics, over ``unit``."""
-    n = len(p)
-    d = p @ np.maximum(learners.lazy_values[:n] - learners.cumulative_threshold[:n, None], 0.0)
-    order = np.argsort(-d, kind="stable")[: min(geometry.capacity, np.count_nonzero(d))]
-    axes = np.zeros((len(order), len(d)))
-    axes[np.arange(len(order)), order] = 1.0
-    return Factored(d[order] / unit, axes, 0.0)
-
-
-def density(learners: Diagonal, j: int, geometry: Geometry) -> float:
-    """Share of M's entries that are not 0."""
-    n = learners.lazy_values.shape[1]
-    return float(
-        np.count_nonzero(learners.lazy_values[j] > learners.cumulative_threshold[j]) / n**2
-    )
-
-
-def make_scratch(learners: Diagonal, n_features: int) -> Scratch:
-    """Working memory for a pass over a batch."""
-    return Scratch()
-
-
-@inner
-def is_full(learners: Diagonal, capacity: int) -> bool:
-    """There is always room."""
-    return False
-
-
 @inner
 def step_norm(learners: Diagonal, u: Difference) -> float:
     """Frobenius norm of what a step of size 1 adds: the diagonal of uu'."""
@@ -124,7 +54,7 @@ def step_norm(learners: Diagonal, u: Difference) -> float:
 
 @inner
 def squared_distance(
-    learners: Diagonal, scratch: Scratch, j: int, geometry: Geometry, u: Difference
+    learners: Diagonal, scratch: NoScratch, j: int, geometry: Geometry, u: Difference
 ) -> float:
     """Squared distance of learner j: the weighted squares of u."""
     lazy, threshold = learners.lazy_values[j], learners.cumulative_threshold[j]
@@ -136,7 +66,7 @@ def squared_distance(
 
 @routine
 def update(
-    learners: Diagonal, scratch: Scratch, j: int, geometry: Geometry, u: Difference, step: Step
+    learners: Diagonal, scratch: NoScratch, j: int, geometry: Geometry, u: Difference, step: Step
 ) -> None:
     """The step: weights move by -b u^2, then all are thresholded, never below 0."""
     lazy, threshold = learners.lazy_values[j], learners.cumulative_threshold[j]
@@ -145,41 +75,55 @@ def update(
             i = u.where[a]
             moved = soft_threshold(lazy[i], threshold) - step.b * u.values[a] ** 2
             lazy[i] = lazy_value(max(moved, 0.0), threshold)
-    learners.cumulative_threshold[j] += step.shrink
-    if learners.cumulative_threshold[j] > LARGEST_CUMULATIVE:
-        start_anew(lazy, learners.initial_value, learners.cumulative_threshold, j)
+    shrink_entries(learners, j, step.shrink)
 
 
-@routine
-def copy_learner(learners: Diagonal, source: int, target: int) -> None:
-    """Make one learner the equal of another."""
-    copy(learners.lazy_values[target], learners.lazy_values[source], learners.lazy_values.shape[1])
-    learners.cumulative_threshold[target] = learners.cumulative_threshold[source]
-    learners.initial_value[target] = learners.initial_value[source]
-    learners.mu[target] = learners.mu[source]
+class OnDiagonal(L1):
+    """Weights of features, thresholded lazily."""
+
+    def new_learners(self, J: int, n: int, geometry: Geometry, identity: bool) -> Diagonal:
+        """Learners that all start at 0, or at the identity."""
+        initial = np.full(J, 1.0 if identity else 0.0)
+        lazy = np.repeat(initial[:, None], n, axis=1)
+        return Diagonal(lazy, np.zeros(J), initial, np.ones(J))
+
+    def widen(self, learners: Diagonal, new: Diagonal, geometry: Geometry) -> Diagonal:
+        """Learners of more features, which have been 0 so far: there M is as it started."""
+        more = new.lazy_values.shape[1] - learners.lazy_values.shape[1]
+        added = np.repeat(learners.initial_value[:, None], more, axis=1)
+        return learners._replace(lazy_values=np.concatenate([learners.lazy_values, added], axis=1))
+
+    def adopt(self, source: Source, new: Diagonal, geometry: Geometry) -> Diagonal:
+        """Learners with the positive entries on the diagonals of others; nothing is pending."""
+        found = source.entries()
+        lazy = np.maximum([np.diag(each.matrix) for each in found], 0.0)
+        initial = np.clip([each.untouched for each in found], 0.0, 1.0)
+        return self.widen(Diagonal(lazy, np.zeros(len(found)), initial, source.mu), new, geometry)
+
+    def entries(self, learners: Diagonal, j: int, geometry: Geometry) -> Entries:
+        """M of learner j."""
+        threshold = learners.cumulative_threshold[j]
+        weights = np.maximum(learners.lazy_values[j] - threshold, 0.0)
+        untouched = max(learners.initial_value[j] - threshold, 0.0)
+        return Entries(np.diag(weights), float(untouched))
+
+    def mixture(self, learners: Diagonal, p: Floats, geometry: Geometry, unit: float) -> Factored:
+        """The largest entries of the weighted sum of the first learners' metrics, over ``unit``."""
+        n = len(p)
+        d = p @ np.maximum(learners.lazy_values[:n] - learners.cumulative_threshold[:n, None], 0.0)
+        order = np.argsort(-d, kind="stable")[: min(geometry.capacity, np.count_nonzero(d))]
+        axes = np.zeros((len(order), len(d)))
+        axes[np.arange(len(order)), order] = 1.0
+        return Factored(d[order] / unit, axes, 0.0)
+
+    def density(self, learners: Diagonal, j: int, geometry: Geometry) -> float:
+        """Share of M's entries that are not 0."""
+        n = learners.lazy_values.shape[1]
+        return float(
+            np.count_nonzero(learners.lazy_values[j] > learners.cumulative_threshold[j]) / n**2
+        )
 
 
 DIAGONAL = register(
-    Representation(
-        name="diagonal",
-        kind=Diagonal,
-        squared_distance=squared_distance,
-        update=update,
-        step_norm=step_norm,
-        copy_learner=copy_learner,
-        is_full=is_full,
-        new_learners=new_learners,
-        make_scratch=make_scratch,
-        grow=always_room,
-        widen=widen,
-        adopt=adopt,
-        check=frobenius_alone,
-        entries=entries,
-        metric=metric,
-        mixture=mixture,
-        density=density,
-        truncated_mass=nothing_truncated,
-        rho_for_length=constant_rho,
-        cheap=False,
-    )
+    OnDiagonal("diagonal", Diagonal, squared_distance, update, copy_learner, step_norm)
 )

@@ -17,26 +17,23 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from metrack.engine.numerics.divergences import FROBENIUS, LARGEST
-from metrack.engine.numerics.factored import Factored
+from metrack.engine.numerics.factored import ROUNDING, Factored
 from metrack.engine.numerics.kernels import Floats, copy, inner, routine
 from metrack.engine.numerics.pairs import Difference
 from metrack.engine.numerics.records import floats
 from metrack.engine.representations.protocol import (
     Entries,
     Geometry,
+    NoScratch,
     Representation,
     Source,
     Step,
-    always_room,
-    constant_rho,
-    nothing_truncated,
     register,
 )
 
 # A cumulative threshold beyond this would cost entries of ordinary size digits: it starts anew.
 LARGEST_CUMULATIVE = 1e4
 LARGEST_LAZY = LARGEST + LARGEST_CUMULATIVE
-ROUNDING = 1e-14  # eigenvalues below this share of the largest are no directions
 FEW = 8  # some eigenpairs are found faster alone than with all, where all are so many times more
 
 
@@ -49,25 +46,6 @@ class Elementwise(NamedTuple):
     # Lazy value of a diagonal entry that no pair has touched.
     initial_value: Annotated[Floats, floats("J", least=0.0, most=1.0)]
     mu: Annotated[Floats, floats("J", least=1.0, most=LARGEST)]
-
-
-class Scratch(NamedTuple):
-    """A step needs no working memory."""
-
-
-def new_learners(
-    n_learners: int, n_features: int, geometry: Geometry, identity: bool
-) -> Elementwise:
-    """Learners that all start at 0, or at the identity."""
-    empty = np.zeros((n_learners, 0))
-    initial = np.full(n_learners, 1.0 if identity else 0.0)
-    none = Elementwise(empty, np.zeros(n_learners), initial, np.ones(n_learners))
-    return _widened(none, n_features)
-
-
-def widen(learners: Elementwise, new: Elementwise, geometry: Geometry) -> Elementwise:
-    """Learners of more features, which have been 0 so far: there M is as it started."""
-    return _widened(learners, _width(new))
 
 
 def _widened(learners: Elementwise, n: int) -> Elementwise:
@@ -83,27 +61,6 @@ def _width(learners: Elementwise) -> int:
     return (math.isqrt(8 * learners.lazy_values.shape[1] + 1) - 1) // 2
 
 
-def adopt(source: Source, new: Elementwise, geometry: Geometry) -> Elementwise:
-    """Learners with the entries of others; no threshold is pending."""
-    found = source.entries()
-    lazy = np.array([each.matrix[np.triu_indices(len(each.matrix))] for each in found])
-    initial = np.clip([each.untouched for each in found], 0.0, 1.0)
-    return widen(Elementwise(lazy, np.zeros(len(found)), initial, source.mu), new, geometry)
-
-
-def frobenius_alone(learners: Any, geometry: Geometry, n_features: int) -> None:
-    """Refuse learners that no stream can have led to; their arrays hold what they declare."""
-    if geometry.divergence != FROBENIUS:
-        raise ValueError("the elementwise L1 norm is for the Frobenius divergence alone")
-
-
-def entries(learners: Elementwise, j: int, geometry: Geometry) -> Entries:
-    """M of learner j."""
-    M = _upper(learners, np.eye(j + 1)[j])
-    untouched = max(learners.initial_value[j] - learners.cumulative_threshold[j], 0.0)
-    return Entries(M + np.triu(M, 1).T, float(untouched))
-
-
 def _upper(learners: Elementwise, p: Floats) -> Floats:
     """The upper triangle of the weighted sum of the first learners' matrices."""
     triangle = np.zeros(learners.lazy_values.shape[1])
@@ -114,25 +71,6 @@ def _upper(learners: Elementwise, p: Floats) -> Floats:
     M = np.zeros((n, n))
     M[np.triu_indices(n)] = triangle
     return M
-
-
-def metric(learners: Elementwise, j: int, geometry: Geometry, unit: float) -> Factored:
-    """Metric of learner j, over ``unit``."""
-    return mixture(learners, np.eye(j + 1)[j], geometry, unit)
-
-
-def mixture(learners: Elementwise, p: Floats, geometry: Geometry, unit: float) -> Factored:
-    """The metric nearest to the weighted sum of the first learners' matrices, over ``unit``."""
-    values, vectors = positive_part(_upper(learners, p), geometry.capacity)
-    return Factored(values / unit, vectors, 0.0)
-
-
-def density(learners: Elementwise, j: int, geometry: Geometry) -> float:
-    """Share of M's entries that are not 0."""
-    n = _width(learners)
-    kept = np.abs(learners.lazy_values[j]) > learners.cumulative_threshold[j]
-    rows, columns = np.triu_indices(n)
-    return float((2 * kept.sum() - kept[rows == columns].sum()) / n**2)
 
 
 def positive_part(M: Floats, capacity: int) -> tuple[Floats, Floats]:
@@ -158,23 +96,6 @@ def positive_part(M: Floats, capacity: int) -> tuple[Floats, Floats]:
     return values[kept], vectors
 
 
-def make_scratch(learners: Elementwise, n_features: int) -> Scratch:
-    """Working memory for a pass over a batch."""
-    return Scratch()
-
-
-@inner
-def is_full(learners: Elementwise, capacity: int) -> bool:
-    """There is always room."""
-    return False
-
-
-@inner
-def step_norm(learners: Elementwise, u: Difference) -> float:
-    """Frobenius norm of what a step of size 1 adds: |uu'|."""
-    return u.norm2
-
-
 @inner
 def soft_threshold(value: float, threshold: float) -> float:
     """A value moved towards 0 by a threshold; a lazy one, by all of them so far, is the entry."""
@@ -196,7 +117,7 @@ def _row(i: int, n: int) -> int:
 
 @inner
 def squared_distance(
-    learners: Elementwise, scratch: Scratch, j: int, geometry: Geometry, u: Difference
+    learners: Elementwise, scratch: NoScratch, j: int, geometry: Geometry, u: Difference
 ) -> float:
     """Squared distance q = u'Mu of learner j; below 0 where M is not positive along u.
 
@@ -217,7 +138,7 @@ def squared_distance(
 
 @routine
 def update(
-    learners: Elementwise, scratch: Scratch, j: int, geometry: Geometry, u: Difference, step: Step
+    learners: Elementwise, scratch: NoScratch, j: int, geometry: Geometry, u: Difference, step: Step
 ) -> None:
     """The step: M moves by -b uu', then all its entries are soft-thresholded."""
     lazy, threshold, n = learners.lazy_values[j], learners.cumulative_threshold[j], u.full.size
@@ -229,25 +150,23 @@ def update(
                 at = row + u.where[c]
                 entry = soft_threshold(lazy[at], threshold) - factor * u.values[c]
                 lazy[at] = lazy_value(entry, threshold)
-    learners.cumulative_threshold[j] += step.shrink
-    if learners.cumulative_threshold[j] > LARGEST_CUMULATIVE:
-        start_anew(
-            learners.lazy_values[j], learners.initial_value, learners.cumulative_threshold, j
-        )
+    shrink_entries(learners, j, step.shrink)
 
 
 @routine
-def start_anew(lazy: Floats, initial_value: Floats, cumulative_threshold: Floats, j: int) -> None:
-    """Make lazy values those of a cumulative threshold of 0."""
-    threshold = cumulative_threshold[j]
-    for i in range(lazy.size):
-        lazy[i] = soft_threshold(lazy[i], threshold)
-    initial_value[j] = soft_threshold(initial_value[j], threshold)
-    cumulative_threshold[j] = 0.0
+def shrink_entries(learners: Any, j: int, amount: float) -> None:
+    """Add to the threshold of all entries; where it gets too large, lazy values start anew."""
+    learners.cumulative_threshold[j] += amount
+    threshold, lazy = learners.cumulative_threshold[j], learners.lazy_values[j]
+    if threshold > LARGEST_CUMULATIVE:
+        for i in range(lazy.size):
+            lazy[i] = soft_threshold(lazy[i], threshold)
+        learners.initial_value[j] = soft_threshold(learners.initial_value[j], threshold)
+        learners.cumulative_threshold[j] = 0.0
 
 
 @routine
-def copy_learner(learners: Elementwise, source: int, target: int) -> None:
+def copy_learner(learners: Any, source: int, target: int) -> None:
     """Make one learner the equal of another."""
     copy(learners.lazy_values[target], learners.lazy_values[source], learners.lazy_values.shape[1])
     learners.cumulative_threshold[target] = learners.cumulative_threshold[source]
@@ -255,27 +174,58 @@ def copy_learner(learners: Elementwise, source: int, target: int) -> None:
     learners.mu[target] = learners.mu[source]
 
 
-ELEMENTWISE = register(
-    Representation(
-        name="elementwise",
-        kind=Elementwise,
-        squared_distance=squared_distance,
-        update=update,
-        step_norm=step_norm,
-        copy_learner=copy_learner,
-        is_full=is_full,
-        new_learners=new_learners,
-        make_scratch=make_scratch,
-        grow=always_room,
-        widen=widen,
-        adopt=adopt,
-        check=frobenius_alone,
-        entries=entries,
-        metric=metric,
-        mixture=mixture,
-        density=density,
-        truncated_mass=nothing_truncated,
-        rho_for_length=constant_rho,
-        cheap=False,
-    )
-)
+class L1(Representation):
+    """What representations for elementwise L1 share."""
+
+    def check(self, learners: Any, geometry: Geometry, n_features: int) -> None:
+        """Refuse learners that no stream can have led to; their arrays hold what they declare."""
+        if geometry.divergence != FROBENIUS:
+            raise ValueError("the elementwise L1 norm is for the Frobenius divergence alone")
+
+    def metric(self, learners: Any, j: int, geometry: Geometry, unit: float) -> Factored:
+        """Metric of learner j, over ``unit``."""
+        return self.mixture(learners, np.eye(j + 1)[j], geometry, unit)
+
+    def density(self, learners: Any, j: int, geometry: Geometry) -> float:
+        """Share of M's entries that are not 0."""
+        return float(np.mean(self.entries(learners, j, geometry).matrix != 0.0))
+
+
+class ByEntry(L1):
+    """Upper triangles, thresholded lazily."""
+
+    def new_learners(self, J: int, n: int, geometry: Geometry, identity: bool) -> Elementwise:
+        """Learners that all start at 0, or at the identity."""
+        empty = np.zeros((J, 0))
+        initial = np.full(J, 1.0 if identity else 0.0)
+        none = Elementwise(empty, np.zeros(J), initial, np.ones(J))
+        return _widened(none, n)
+
+    def widen(self, learners: Elementwise, new: Elementwise, geometry: Geometry) -> Elementwise:
+        """Learners of more features, which have been 0 so far: there M is as it started."""
+        return _widened(learners, _width(new))
+
+    def adopt(self, source: Source, new: Elementwise, geometry: Geometry) -> Elementwise:
+        """Learners with the entries of others; no threshold is pending."""
+        found = source.entries()
+        lazy = np.array([each.matrix[np.triu_indices(len(each.matrix))] for each in found])
+        initial = np.clip([each.untouched for each in found], 0.0, 1.0)
+        return self.widen(
+            Elementwise(lazy, np.zeros(len(found)), initial, source.mu), new, geometry
+        )
+
+    def entries(self, learners: Elementwise, j: int, geometry: Geometry) -> Entries:
+        """M of learner j."""
+        M = _upper(learners, np.eye(j + 1)[j])
+        untouched = max(learners.initial_value[j] - learners.cumulative_threshold[j], 0.0)
+        return Entries(M + np.triu(M, 1).T, float(untouched))
+
+    def mixture(
+        self, learners: Elementwise, p: Floats, geometry: Geometry, unit: float
+    ) -> Factored:
+        """The metric nearest to the weighted sum of the first learners' matrices, over ``unit``."""
+        values, vectors = positive_part(_upper(learners, p), geometry.capacity)
+        return Factored(values / unit, vectors, 0.0)
+
+
+ELEMENTWISE = register(ByEntry("elementwise", Elementwise, squared_distance, update, copy_learner))

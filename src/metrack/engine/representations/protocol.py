@@ -1,30 +1,19 @@
 """What a representation is: a way of keeping the metrics of J learners, and of moving them.
 
 A representation is a NamedTuple class of arrays, one entry (row, block) a learner and ``mu`` among
-them, and the functions on it that `Representation` names. The compiled ones are called by their
-names below, for whichever representation the type of the arrays belongs to.
+them, and a `Representation` of it. Its compiled functions are called by their names below, for
+whichever representation the type of the arrays belongs to.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from metrack.engine.numerics.dispatch import by_type
-from metrack.engine.numerics.factored import Factored
-from metrack.engine.numerics.kernels import Floats
+from metrack.engine.numerics.factored import Factored, mixture_of
+from metrack.engine.numerics.kernels import Floats, inner
 from metrack.engine.numerics.pairs import Difference
-
-
-class Learners(Protocol):
-    """The arrays of J learners: a NamedTuple."""
-
-    @property
-    def mu(self) -> Floats:
-        """Thresholds."""
-
-    def _asdict(self) -> dict[str, Any]: ...
-
-    def __iter__(self) -> Any: ...
 
 
 class Geometry(NamedTuple):
@@ -49,80 +38,99 @@ class Entries(NamedTuple):
     untouched: float  # value of a diagonal entry that no pair has touched
 
 
-def constant_rho(rho: float, lengths: Floats) -> Floats:
-    """The regulariser's strength, the same for all memory lengths."""
-    return rho + 0.0 * lengths
+class NoScratch(NamedTuple):
+    """Of representations whose steps need no working memory."""
 
 
-def nothing_truncated(learners: Any, j: int) -> float:
-    """A representation without capacity loses nothing to it."""
-    return 0.0
+@inner
+def _squared_length(learners: Any, u: Difference) -> float:
+    """Norm of what most representations add: |uu'|."""
+    return u.norm2
 
 
-@dataclass(frozen=True)
+@inner
+def _has_room(learners: Any, capacity: int) -> bool:
+    """Most representations are never full."""
+    return False
+
+
+@dataclass(frozen=True, eq=False)
 class Representation:
-    """A way of keeping metrics; every field is required of it.
+    """A way of keeping metrics: methods that a subclass has, and compiled functions.
 
-    Attributes
-    ----------
-    name : str
-        Under which learners are saved.
-    kind : type
-        The NamedTuple class of the learners' arrays.
-    squared_distance, update, step_norm, copy_learner, is_full : compiled functions
-        What the functions of this module of the same names say.
-    new_learners : (n_learners, n_features, geometry, identity) -> learners
-        All at 0, or at the identity.
-    make_scratch : (learners, n_features) -> NamedTuple of arrays
-        Working memory for a pass over a chunk.
-    grow : (learners, capacity) -> learners
-        With more room, where `is_full` asked for it; else the same object.
-    widen : (learners, new, geometry) -> learners
-        The same learners with more features, which have been 0 so far: as many as ``new`` learners
-        have, and in arrays such as theirs. Exact; the divergence stays.
-    adopt : (source, new, geometry) -> learners
-        In the place of ``new`` learners, with at least as many features, the metrics of learners
-        that are kept in another representation, or learn by another divergence.
-    check : (learners, geometry, n_features) -> None
-        Raise a ValueError for learners that no stream can have led to. Their arrays hold what the
-        fields of ``kind`` declare; see `numerics.records`.
-    entries : (learners, j, geometry) -> Entries
-        What learner j has learned, entry by entry.
-    metric : (learners, j, geometry, unit) -> Factored
-        Metric of learner j, over ``unit``.
-    mixture : (learners, p, geometry, unit) -> Factored
-        The weighted sum of the first learners' metrics, positive semidefinite and cut to the
-        capacity, over ``unit``.
-    density : (learners, j, geometry) -> float
-        Share of M's entries that are not 0.
-    truncated_mass : (learners, j) -> float
-        Eigenvalue mass that the capacity has cost learner j.
-    rho_for_length : (rho, lengths) -> array
-        The regulariser's strength for learners of these memory lengths.
-    cheap : bool
-        Whether steps are so cheap that many of them a pair can be afforded.
+    These do what the functions of this module of the same names say.
     """
 
-    name: str
-    kind: type
+    name: str  # under which learners are saved
+    kind: type  # the NamedTuple class of the learners' arrays
     squared_distance: Any
     update: Any
-    step_norm: Any
     copy_learner: Any
-    is_full: Any
-    new_learners: Callable[[int, int, Geometry, bool], Any]
-    make_scratch: Callable[[Any, int], Any]
-    grow: Callable[[Any, int], Any]
-    widen: Callable[[Any, Any, Geometry], Any]
-    adopt: Callable[["Source", Any, Geometry], Any]
-    check: Callable[[Any, Geometry, int], None]
-    entries: Callable[[Any, int, Geometry], Entries]
-    metric: Callable[[Any, int, Geometry, float], Factored]
-    mixture: Callable[[Any, Floats, Geometry, float], Factored]
-    density: Callable[[Any, int, Geometry], float]
-    truncated_mass: Callable[[Any, int], float]
-    rho_for_length: Callable[[float, Floats], Floats]
-    cheap: bool
+    step_norm: Any = _squared_length
+    is_full: Any = _has_room
+
+    def new_learners(self, J: int, n: int, geometry: Geometry, identity: bool) -> Any:
+        """So many learners of so many features, that all start at 0, or at the identity."""
+        raise NotImplementedError
+
+    def make_scratch(self, learners: Any, n_features: int) -> Any:
+        """Working memory for a pass over a chunk: a NamedTuple of arrays."""
+        return NoScratch()
+
+    def grow(self, learners: Any, capacity: int) -> Any:
+        """Learners with more room, where `is_full` asked for it; else the same object."""
+        return learners
+
+    def widen(self, learners: Any, new: Any, geometry: Geometry) -> Any:
+        """The same learners with more features, which have been 0 so far.
+
+        They have as many as ``new`` learners, in arrays such as theirs. Exact; the divergence
+        stays.
+        """
+        raise NotImplementedError
+
+    def adopt(self, source: "Source", new: Any, geometry: Geometry) -> Any:
+        """In the place of ``new`` learners, with at least as many features, those of a source.
+
+        They were kept in another representation, or learned by another divergence.
+        """
+        raise NotImplementedError
+
+    def check(self, learners: Any, geometry: Geometry, n_features: int) -> None:
+        """Refuse learners that no stream can have led to.
+
+        Their arrays hold what the fields of ``kind`` declare; see `numerics.records`.
+        """
+        raise NotImplementedError
+
+    def entries(self, learners: Any, j: int, geometry: Geometry) -> Entries:
+        """What learner j has learned, entry by entry."""
+        raise NotImplementedError
+
+    def metric(self, learners: Any, j: int, geometry: Geometry, unit: float) -> Factored:
+        """Metric of learner j, over ``unit``."""
+        raise NotImplementedError
+
+    def mixture(self, learners: Any, p: Floats, geometry: Geometry, unit: float) -> Factored:
+        """The weighted sum of the first learners' metrics, over ``unit``.
+
+        It is positive semidefinite and cut to the capacity.
+        """
+        metrics = [self.metric(learners, j, geometry, unit) for j in range(len(p))]
+        return mixture_of(metrics, p, geometry.capacity)
+
+    def density(self, learners: Any, j: int, geometry: Geometry) -> float:
+        """Share of M's entries that are not 0."""
+        L = self.metric(learners, j, geometry, 1.0).components()
+        return float(np.mean(L.T @ L != 0.0))
+
+    def truncated_mass(self, learners: Any, j: int) -> float:
+        """Eigenvalue mass that the capacity has cost learner j."""
+        return 0.0
+
+    def rho_for_length(self, rho: float, lengths: Floats) -> Floats:
+        """The regulariser's strength for learners of these memory lengths."""
+        return rho + 0.0 * lengths
 
 
 class Source(NamedTuple):
@@ -133,10 +141,9 @@ class Source(NamedTuple):
     geometry: Geometry
 
     @property
-    def mu(self) -> Floats:
+    def mu(self) -> Any:
         """Thresholds."""
-        thresholds: Floats = self.learners.mu
-        return thresholds
+        return self.learners.mu
 
     def metrics(self) -> list[Factored]:
         """The learners' metrics."""
@@ -156,11 +163,6 @@ def register(representation: Representation) -> Representation:
     """Make a representation known to compiled code, and give it back."""
     REPRESENTATIONS[representation.kind] = representation
     return representation
-
-
-def always_room(learners: Any, capacity: int) -> Any:
-    """Learners that never need to grow."""
-    return learners
 
 
 @by_type(REPRESENTATIONS)

@@ -3,11 +3,7 @@
 import math
 from typing import Annotated, NamedTuple
 
-from metrack.engine.numerics.divergences import (
-    BURG,
-    LARGEST,
-    eigenvalue,
-)
+from metrack.engine.numerics.divergences import BURG, LARGEST, eigenvalue
 from metrack.engine.numerics.kernels import (
     Floats,
     Ints,

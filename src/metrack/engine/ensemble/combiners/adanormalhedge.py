@@ -6,11 +6,7 @@ Statistics: the sums R of regrets and C of their sizes.
 import math
 from typing import NamedTuple
 
-from metrack.engine.ensemble.combiners.protocol import (
-    Combiner,
-    mean_loss,
-    nothing_to_activate,
-)
+from metrack.engine.ensemble.combiners.protocol import Combiner, mean_loss, nothing_to_activate
 from metrack.engine.numerics.kernels import Floats, inner
 
 

@@ -15,11 +15,13 @@ import math
 from typing import NamedTuple
 
 from metrack.engine.ensemble.combiners.cbce import bet, pay
-from metrack.engine.ensemble.combiners.protocol import Activation, Combiner, mean_loss
+from metrack.engine.ensemble.combiners.fixed_share import activate, share
+from metrack.engine.ensemble.combiners.protocol import Combiner, mean_loss
 from metrack.engine.learners.cover import active_levels
 from metrack.engine.numerics.kernels import Floats, fill, inner
+from metrack.engine.numerics.records import MOST
 
-LEVELS = 53  # as many as a counter of pairs can have
+LEVELS = MOST.bit_length() - 1  # as many as a counter of pairs can have
 PER_LEVEL = 3
 
 
@@ -29,12 +31,6 @@ class AdaptiveShare(NamedTuple):
     sharpness: float = 2.0  # how much a loss in [0, 1] counts
     shared: float = 0.003  # of all trust, shared out anew each round
     prior: float = 0.99  # of the share; the experts have the rest
-
-
-@inner
-def activate(record: AdaptiveShare, statistics: Floats, start: Activation) -> None:
-    """An equal share."""
-    statistics[0] = 1.0 / start.n_experts
 
 
 @inner
@@ -72,7 +68,9 @@ def update(record: AdaptiveShare, statistics: Floats, n: int, p: Floats, losses:
         pay(own, expected - of_share, _at(level))
         for j in range(n):
             pay(statistics[j], expected - losses[j], _at(level))
-    _share(record, statistics, n, losses)
+    for j in range(n):
+        statistics[j, 0] *= math.exp(-record.sharpness * losses[j])
+    share(statistics, n, record.shared)
     _restart(statistics, n, int(own[0]) + 1)
 
 
@@ -80,18 +78,6 @@ def update(record: AdaptiveShare, statistics: Floats, n: int, p: Floats, losses:
 def _at(level: int) -> int:
     """Where the bets of a level are."""
     return 1 + PER_LEVEL * level
-
-
-@inner
-def _share(record: AdaptiveShare, statistics: Floats, n: int, losses: Floats) -> None:
-    """Hedge, then share."""
-    total = 0.0
-    for j in range(n):
-        statistics[j, 0] *= math.exp(-record.sharpness * losses[j])
-        total += statistics[j, 0]
-    for j in range(n):
-        kept = (1.0 - record.shared) * statistics[j, 0] / total
-        statistics[j, 0] = kept + record.shared / n
 
 
 @inner

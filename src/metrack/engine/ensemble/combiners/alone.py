@@ -2,11 +2,7 @@
 
 from typing import NamedTuple
 
-from metrack.engine.ensemble.combiners.protocol import (
-    Combiner,
-    make_known,
-    nothing_to_activate,
-)
+from metrack.engine.ensemble.combiners.protocol import Combiner, make_known, nothing_to_activate
 from metrack.engine.numerics.kernels import Floats, inner
 
 

@@ -6,11 +6,7 @@ Statistics: the sum z of gains, the wealth v won, the number k of rounds, and th
 import math
 from typing import NamedTuple
 
-from metrack.engine.ensemble.combiners.protocol import (
-    Activation,
-    Combiner,
-    mean_loss,
-)
+from metrack.engine.ensemble.combiners.protocol import Activation, Combiner, mean_loss
 from metrack.engine.numerics.kernels import Floats, inner
 
 # A regret below this is the rounding of equal losses. Its sign is asked for: without a limit,

@@ -24,32 +24,16 @@ class Activation(NamedTuple):
 
 @dataclass(frozen=True)
 class Combiner:
-    """A combiner; every field is required of it.
+    """A combiner; its functions do what those of this module of the same names say."""
 
-    Attributes
-    ----------
-    record : NamedTuple
-        Its class tells the combiner from others, its fields are parameters.
-    activate, weigh, update : compiled functions
-        What the functions of this module of the same names say.
-    always_on : bool
-        Whether experts are all active from the first pair on, and not on the dyadic cover.
-    linearised : bool
-        Whether it is told losses linearised at the ensemble's own prediction.
-    n_statistics : int
-        Numbers that it keeps of an expert.
-    own_rows : int
-        Rows of statistics after the experts'; for experts that are always on.
-    """
-
-    record: Any
+    record: Any  # its class tells the combiner from others, its fields are parameters
     activate: Any
     weigh: Any
     update: Any
-    always_on: bool = False
-    linearised: bool = False
-    n_statistics: int = 4
-    own_rows: int = 0
+    always_on: bool = False  # experts are all active from the first pair on, not on the cover
+    linearised: bool = False  # it is told losses linearised at the ensemble's own prediction
+    n_statistics: int = 4  # numbers that it keeps of an expert
+    own_rows: int = 0  # of statistics after the experts'; for experts that are always on
 
 
 COMBINERS: dict[str, Combiner] = {}  # that a user may choose
