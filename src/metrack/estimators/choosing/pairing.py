@@ -1,8 +1,9 @@
 """Pairs from labelled points: each new point is compared with a bounded buffer of past ones.
 
 One part of the buffer holds the most recent points, the other a uniform sample of all before them
-(Vitter's reservoir), so that it follows drift and still knows what came first. Which of them tell
-most depends on the metric of the moment, which is read now and then; see `engine.online.partners`.
+(Vitter's reservoir), so that it follows drift and still knows what came first. How far back points
+tell something is learned, and which of them tell most depends on the metric of the moment, which is
+read now and then; see `engine.online.partners`.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
