@@ -58,8 +58,7 @@ class FromLabels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Configurable
         Number of points remembered.
     recent : float in [0, 1]
         Share of the buffer for the most recent points; the rest is a uniform sample of all before
-        them. With 1 the labels' meaning may change from one moment to the next, with 0 nothing is
-        expected to change.
+        them. How far back partners come from is learned, from the latest point to all of these.
     pairs_per_point : int
         Most pairs drawn for a new point; fewer where the buffer lacks partners. A batch learner
         gets this many times the number of points.

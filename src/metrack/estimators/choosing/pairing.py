@@ -1,8 +1,9 @@
 """Pairs from labelled points: each new point is compared with a bounded buffer of past ones.
 
 One part of the buffer holds the most recent points, the other a uniform sample of all before them
-(Vitter's reservoir), so that it follows drift and still knows what came first. Which of them tell
-most depends on the metric of the moment, which is read now and then; see `engine.online.partners`.
+(Vitter's reservoir), so that it follows drift and still knows what came first. How far back points
+tell something is learned, and which of them tell most depends on the metric of the moment, which is
+read now and then; see `engine.online.partners`.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -14,7 +15,16 @@ import scipy.sparse as sp
 from metrack.engine.numerics.kernels import Floats, Ints
 from metrack.engine.numerics.records import MOST, Flag, Number, Sizes, counts, floats
 from metrack.engine.online.nearest import EMPTY, embed
-from metrack.engine.online.partners import PER_PAIR, Drawn, Slots, draw
+from metrack.engine.online.partners import (
+    PER_PAIR,
+    PER_POINT,
+    Drawn,
+    Slots,
+    draw,
+    new_doubt,
+    new_work,
+    windows_of,
+)
 from metrack.estimators.bases.online import OnlineLearner
 from metrack.estimators.inputs import LARGEST, PairBatch, Points
 from metrack.estimators.inputs.settings import is_number, whole
@@ -53,7 +63,8 @@ class PairBuffer:
         self.rng = rng
         self.labels = np.full(self.size, EMPTY)
         self.clock = np.zeros(2, np.int64)  # points seen; whose turn it is: 0 similar, 1 dissimilar
-        self.doubt = np.array([2.0, 0.5])  # as if one of two points had been misled
+        self.windows = windows_of(self.n_recent, self.size)
+        self.doubt = new_doubt(len(self.windows))
         self.columns: Any = None  # (n_features, rank): what points are embedded by; None: not yet
         self.images = np.zeros((self.size, 0))  # embedded points, in the order of the points
         self.points: Any = None  # the slots' points, and if dense room for new ones behind them
@@ -106,12 +117,18 @@ class PairBuffer:
         self.sparse = Flag().checked(plain["sparse"], "sparse", {})
         self.points = self._unpack_points(arrays, sizes)
         if "doubt" in arrays:  # states before there was a preference have none
-            self.doubt = floats(2, least=0.0, most=self.size).checked(
-                arrays["doubt"], "doubt", sizes
-            )
+            self.doubt = self._unpack_doubt(arrays["doubt"], sizes)
         if "columns" in arrays:
             self.columns = floats("n", "rank").checked(arrays["columns"], "columns", sizes)
             self.images = floats("slots", "rank").checked(arrays["images"], "images", sizes)
+
+    def _unpack_doubt(self, doubt: Any, sizes: Sizes) -> Floats:
+        n_windows = len(self.windows)
+        if np.shape(doubt) == (2,):  # before there were windows; what all slots had, each has
+            doubt = np.repeat(doubt, [1, n_windows])
+        found = floats(1 + n_windows, least=0.0, most=self.size)
+        checked: Floats = found.checked(doubt, "doubt", sizes)
+        return checked
 
     def _unpack_points(self, arrays: Mapping[str, Any], sizes: Sizes) -> Any:
         if not self.sparse:
@@ -166,10 +183,12 @@ class PairBuffer:
         n_points, n_drawn = len(codes), len(codes) * self.pairs_per_point
         points, rows = self._points_with(X), np.arange(self.size)
         images = self._images_with(X)
-        uniforms = self.rng.random_sample((n_points, self.pairs_per_point * PER_PAIR + 1))
+        n_numbers = self.pairs_per_point * PER_PAIR + PER_POINT
+        uniforms = self.rng.random_sample((n_points, n_numbers))
         drawn = Drawn(np.empty((n_drawn, 2), np.int64), np.empty(n_drawn))
-        slots = Slots(self.labels, rows, images, self.clock, self.doubt, self.n_recent)
-        n = draw(slots, codes, uniforms, np.empty(self.size, np.int64), drawn)
+        tallies = self.clock, self.doubt, self.windows
+        slots = Slots(self.labels, rows, images, *tallies, self.n_recent)
+        n = draw(slots, codes, uniforms, new_work(self.size, len(self.windows)), drawn)
         if n > 0:
             learner.observe_batch(PairBatch(drawn.pairs[:n], points, points.shape[1]), drawn.y[:n])
         self.points, self.images = _kept(points, rows), _kept(images, rows)
