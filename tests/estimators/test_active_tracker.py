@@ -108,6 +108,27 @@ def test_where_alike_is_not_transitive_nothing_follows():
     assert asker.tracker.top_features(n=1)[0][0] == 0
 
 
+@pytest.mark.parametrize(("answer", "weight"), [(1, 0.05), (-1, 1.0)])
+def test_an_answer_that_repeats_one_has_little_weight(answer, weight):
+    asker, other = (ActiveTracker(MetricTracker(), POINTS) for _ in range(2))
+    for each in (asker, other):
+        each.teach([[0, 1], [2, 3]], [1, -1])
+    asker.teach([1, 0], answer)
+    losses = other.tracker.observe(POINTS[[[1, 0]]], [answer], sample_weight=[weight])
+    assert state(asker.tracker) == state(other.tracker)
+    np.testing.assert_allclose(weight * asker.losses_, losses)
+
+
+def test_no_more_pairs_are_implied_at_once_than_points_were_judged(asked):
+    one = session(ActiveTracker(MetricTracker(), POINTS), 1)
+    before, n_points = one.n_implied, []
+    for _ in range(5):
+        session(one, 1)
+        n_points.append(len(judged.known_of(one._asking.judged).groups.points))
+    assert one.n_implied - before <= 10 * sum(n_points)
+    assert asked.n_implied <= 192 * asked.n_answers
+
+
 def test_with_many_classes_pairs_are_drawn():
     asker = session(ActiveTracker(MetricTracker(), POINTS), 15, np.arange(500) // 2)
     assert not judged.known_of(asker._asking.judged).in_classes

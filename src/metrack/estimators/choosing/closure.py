@@ -20,6 +20,7 @@ from metrack.estimators.inputs.settings import Seed, whole
 
 ONE_IN = 10  # answers about a point that was judged before is alike, where classes are few ...
 UNLUCKY = 3  # ... but for so many
+OF_AN_ANSWER, WEIGHT = 192, 0.05  # pairs that are learned beside one, and what each counts
 SEEN_OF_A_CLASS = 16  # members whose mean stands for it
 
 
