@@ -145,7 +145,7 @@ def _name_lines(axes: "Axes") -> None:
     lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
     ends = np.array([[line.get_xdata()[-1], line.get_ydata()[-1]] for line in lines])  # type: ignore[index]
     heights = to_height.transform(ends)[:, 1]
-    order = np.argsort(heights, kind="stable")
+    order = np.lexsort((-np.arange(len(lines)), heights))  # of equal ones the first on top
     free = -np.inf
     for i in order:
         heights[i] = free = max(free + NAME_HEIGHT, heights[i])
