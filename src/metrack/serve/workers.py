@@ -6,6 +6,8 @@ lock, so turns of different metrics, and answers to requests, go on side by side
 
 import heapq
 import logging
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +15,8 @@ from itertools import count
 from typing import Protocol
 
 logger = logging.getLogger(__name__)
+
+LATER = 5  # nice value: a third of the processor time where there is not enough for all
 
 
 class Waiting(Protocol):
@@ -81,6 +85,7 @@ class Workers:
             return None
 
     def _work(self) -> None:
+        _let_others_first()
         while (waiting := self._next()) is not None:
             try:
                 again = self._turn(waiting)
@@ -95,3 +100,12 @@ class Workers:
                     wanted = soon if wanted is None else min(wanted, soon)
                 if wanted is not None:
                     self._want(waiting, wanted)
+
+
+def _let_others_first() -> None:
+    """Answers to requests before learning, where they want the same processor.
+
+    Only Linux has priorities of threads.
+    """
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LATER)
