@@ -143,7 +143,7 @@ def _name_lines(axes: "Axes") -> None:
     """Write names at the ends of lines, moved apart where they would cover each other."""
     to_height = axes.transData + axes.transAxes.inverted()
     lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
-    ends = np.array([[line.get_xdata()[-1], line.get_ydata()[-1]] for line in lines])  # type: ignore[index]
+    ends = np.array([np.asarray(line.get_xydata())[-1] for line in lines])
     heights = to_height.transform(ends)[:, 1]
     order = np.lexsort((-np.arange(len(lines)), heights))  # of equal ones the first on top
     free = -np.inf

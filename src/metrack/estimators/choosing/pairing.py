@@ -116,19 +116,11 @@ class PairBuffer:
         self.labels, self.clock, self.codes, self.n_codes = labels, clock, codes, n_codes
         self.sparse = Flag().checked(plain["sparse"], "sparse", {})
         self.points = self._unpack_points(arrays, sizes)
-        if "doubt" in arrays:  # states before there was a preference have none
-            self.doubt = self._unpack_doubt(arrays["doubt"], sizes)
+        doubt = floats(1 + len(self.windows), least=0.0, most=self.size)
+        self.doubt = doubt.checked(arrays["doubt"], "doubt", sizes)
         if "columns" in arrays:
             self.columns = floats("n", "rank").checked(arrays["columns"], "columns", sizes)
             self.images = floats("slots", "rank").checked(arrays["images"], "images", sizes)
-
-    def _unpack_doubt(self, doubt: Any, sizes: Sizes) -> Floats:
-        n_windows = len(self.windows)
-        if np.shape(doubt) == (2,):  # before there were windows; what all slots had, each has
-            doubt = np.repeat(doubt, [1, n_windows])
-        found = floats(1 + n_windows, least=0.0, most=self.size)
-        checked: Floats = found.checked(doubt, "doubt", sizes)
-        return checked
 
     def _unpack_points(self, arrays: Mapping[str, Any], sizes: Sizes) -> Any:
         if not self.sparse:
