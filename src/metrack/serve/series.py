@@ -150,13 +150,12 @@ class Series:
         return plainly, {f"{PREFIX}{name}": array for name, array in arrays.items()}
 
     @classmethod
-    def unpack(cls, content: Mapping[str, Any] | None, arrays: Arrays) -> Self:
-        """The inverse of `pack`; states before there was such a part have none."""
+    def unpack(cls, content: Mapping[str, Any], arrays: Arrays) -> Self:
+        """The inverse of `pack`."""
         found = cls()
-        if content is not None:
-            found.width, found.pairs = content["width"], content["pairs"]
-            for name in ("blocks", "totals", "moments", "latest"):
-                setattr(found, name, arrays[f"{PREFIX}{name}"])
+        found.width, found.pairs = content["width"], content["pairs"]
+        for name in ("blocks", "totals", "moments", "latest"):
+            setattr(found, name, arrays[f"{PREFIX}{name}"])
         return found
 
 

@@ -240,7 +240,7 @@ def _pack_points(points: Points | None, arrays: Arrays) -> dict[str, Any]:
 
 
 def _unpack_points(described: Mapping[str, Any], arrays: Arrays, n_features: int) -> Points | None:
-    """What is known of unlabelled points; states before there was such a part have none."""
+    """What is known of unlabelled points, if any were shown."""
     if (moments := described.get("points")) is None:
         return None
     sizes, neighbours, start = {"n": n_features}, no_neighbours(n_features), None
